@@ -15,7 +15,7 @@ from typing import Any
 from inductor_lab import __version__
 from inductor_lab.bench.progress import StatusLine
 from inductor_lab.compiler.base.display import bytes_text
-from inductor_lab.compiler.base.errors import BadArguments, LabError
+from inductor_lab.compiler.base.errors import BadArguments, LabError, unknown_name
 from inductor_lab.compiler.base.observer import Observer
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.debug.user_file import load_function, place_in
@@ -153,7 +153,8 @@ def _demo(given: argparse.Namespace) -> int:
     known = [program.name for program in PROGRAMS]
     unknown = [name for name in given.names if name not in known]
     if unknown:
-        raise BadArguments(f"no demo program {unknown[0]}", todo=f"there are: {', '.join(known)}")
+        what, todo = unknown_name("program", unknown[0], known)
+        raise BadArguments(what, todo=todo)
     chosen = [p for p in PROGRAMS if not given.names or p.name in given.names]
     failed = []
     started = time.perf_counter()

@@ -1,4 +1,4 @@
-// A page that Python made as a tree `[tag, attributes, ...children]`: build it, keep it alive.
+// A page that Python sends as a tree `[tag, attributes, ...children]`: build it and keep it updated.
 
 import { copyText, html } from "./dom.js";
 import { build } from "./tree.js";
@@ -6,7 +6,7 @@ import { build } from "./tree.js";
 /** @import { Model } from "./types.d.ts" */
 
 /**
- * Put a button that copies before each Markdown text.
+ * Add a copy button before each Markdown text.
  *
  * @param {HTMLElement} root
  */
@@ -28,7 +28,7 @@ export function addButtons(root) {
 }
 
 /**
- * Draw what the model holds, whenever that changes; seconds go on between the changes.
+ * Draw the model's tree and redraw it on every change; the elapsed time counts on in between.
  *
  * @param {Model} model
  * @param {HTMLElement} root

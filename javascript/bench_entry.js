@@ -1,4 +1,4 @@
-// Pages that are trees made in Python: a benchmark as it runs, and a call that is stepped through.
+// Entry point for pages made of trees from Python: a running benchmark, and the stepper.
 
 import { follow } from "./bench.js";
 import { steps } from "./debug.js";

@@ -1,4 +1,4 @@
-// A tree with parts for each step of a slider: what each memory budget keeps for the backward.
+// A tree with parts for each step of a slider: what each memory budget saves for the backward.
 
 import { html, targetOf } from "./dom.js";
 import { say } from "./say.js";
@@ -8,7 +8,7 @@ import { treeView } from "./view.js";
 /** @import { BudgetView, Context, Drawn } from "./types.d.ts" */
 
 /**
- * The view's tree as it is at one step, and a slider; in a live explorer, letting go compiles.
+ * The view's tree at one step, and a slider; in a live explorer, releasing the slider recompiles.
  *
  * @param {BudgetView} view
  * @param {Context} context
@@ -41,7 +41,7 @@ export function budgetView(view, context) {
     settle();
   });
   said.before(html("div", { class: "lab-budget-scale" },
-    html("span", {}, say("recompute")), slider, html("span", {}, say("keep"))));
+    html("span", {}, say("recompute")), slider, html("span", {}, say("save"))));
   move();
   return {
     element: html("div", { class: "lab-budget" }, shown.element),
@@ -52,7 +52,8 @@ export function budgetView(view, context) {
 }
 
 /**
- * Take out of an element what is not there at a step, and put back what is: returns what does so.
+ * Returns a function that removes the parts of an element that are not in a step, and restores the
+ * others.
  *
  * @param {HTMLElement} element
  */

@@ -1,5 +1,5 @@
-// The modules here as the files that pages hold: `npm run build` writes widgets/built, which is committed
-// so that nobody needs node to install the package.
+// Bundles the modules for the pages: `npm run build` writes widgets/built, which is committed so that
+// installing the package does not need node.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { build } from "esbuild";
 const here = dirname(fileURLToPath(import.meta.url));
 const into = process.argv[2] || join(here, "..", "widgets", "built");
 
-/** What tests/project/test_javascript.py computes too: the text of all modules, by name. */
+/** The hash of all modules, which tests/project/test_javascript.py also computes. */
 function sourcesHash() {
   const hash = createHash("sha256");
   for (const name of readdirSync(here).filter((each) => each.endsWith(".js")).sort()) {
@@ -19,7 +19,7 @@ function sourcesHash() {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Types are for the checker alone: comments within expressions would be in every page. */
+/** Remove type comments inside expressions, which esbuild would keep. */
 const withoutTypes = {
   name: "without types",
   setup: (each) => each.onLoad({ filter: /\.js$/ }, ({ path }) => ({

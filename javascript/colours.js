@@ -1,7 +1,7 @@
-// Syntax colours: which words of a line are what, for the languages that panes show.
+// Syntax colours for the languages that panes show.
 //
-// A language is one expression whose named groups are the kinds of words; the rest of a line keeps
-// its colour.  Done here and not in Python, so that a document is no larger for its colours.
+// A language is one regular expression whose named groups are the kinds of tokens; other text has no
+// colour.  This is done in the page, so that the document does not grow.
 
 import { html } from "./dom.js";
 
@@ -72,8 +72,9 @@ const CLOSES = { "/*": "*/" };
 const OPENS = /"""|'''|\/\*/g;
 
 /**
- * The words of a line: `{words: [[kind, text], ...], open}`; kind is null for plain text.  `open` is
- * what a text or a comment that goes on in the next line began with, as it is given for this one.
+ * The tokens of a line: `{words: [[kind, text], ...], open}`; kind is null for plain text.  `open` is
+ * the opening delimiter of a string or comment that continues in the next line; the argument `open` is
+ * that of the previous line.
  *
  * @param {string} line
  * @param {string} language
@@ -109,7 +110,7 @@ export function coloured(line, language, open = null) {
 const kindOf = (/** @type {string} */ open) => (open === "/*" ? "comment" : "string");
 
 /**
- * Where a long text or comment begins; the line's length if none does, or one only seems to.
+ * The index where a multi-line string or comment begins; the length of the line if there is none.
  *
  * @param {string} text
  * @param {string} language
@@ -141,8 +142,8 @@ function* matched(text, language) {
 }
 
 /**
- * Colour the lines of a block piece by piece, once the browser is to lay a piece out: a document of
- * a hundred thousand lines takes no time before somebody scrolls there.
+ * Colour the lines of a block in chunks, when the browser lays out a chunk: in a document with a
+ * hundred thousand lines, lines that are never visible cost no time.
  *
  * @param {HTMLElement[]} chunks
  * @param {number} size
@@ -172,7 +173,8 @@ export function colourWhenSeen(chunks, size, lines, language) {
 }
 
 /**
- * Each line's words; returns what is open behind the last one.  A diff's lines are no text.
+ * Call `each` with the tokens of every line; returns the delimiter open after the last line.  Lines
+ * of a diff are not consecutive, so strings and comments do not continue there.
  *
  * @param {Line[]} lines
  * @param {string} language

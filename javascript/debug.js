@@ -1,4 +1,4 @@
-// A compiled call that is stepped through: Python holds it, the page has the buttons.
+// The stepper for a compiled call: Python holds the state, the page has the buttons.
 
 import { html, targetOf } from "./dom.js";
 import { whenLive } from "./live.js";
@@ -8,8 +8,8 @@ import { build } from "./tree.js";
 /** @import { Model } from "./types.d.ts" */
 
 /**
- * What stands in a cell's output gets its buttons as soon as the model of `channel` is there.  A
- * notebook that is opened without its kernel keeps what stands there.
+ * Add buttons to a cell's output as soon as the model of `channel` exists.  Without a kernel the
+ * output stays static.
  *
  * @param {HTMLElement} root
  * @param {string} channel
@@ -31,7 +31,7 @@ export function stepsInPage(root, channel, texts) {
 }
 
 /**
- * Draw what the model holds; a button with `data-do` sends that word.
+ * Draw the model's tree; a button sends the value of its `data-do`.
  *
  * @param {Model} model
  * @param {HTMLElement} root

@@ -1,4 +1,4 @@
-// Small pieces for building a page.  Text always goes in as text: nothing here parses HTML.
+// Helpers for building a page.  Text is always inserted as text; nothing parses HTML.
 
 /** @import { Attributes, Child, Children } from "./types.d.ts" */
 
@@ -48,7 +48,7 @@ function furnish(element, attributes, children) {
 }
 
 /**
- * Put `children` in place of what an element holds.
+ * Replace the children of an element.
  *
  * @param {Element} element
  * @param {...Children} children
@@ -64,7 +64,8 @@ export function refill(element, ...children) {
 const isThere = (child) => child !== null && child !== undefined && child !== false && child !== "";
 
 /**
- * Say what is being done, and since when; a screen reader reads the first alone.  Returns what ends it.
+ * Show the current step and the elapsed seconds; screen readers read only the step.  Returns a function
+ * that stops the clock.
  *
  * @param {HTMLElement} place
  * @param {string} doing
@@ -89,7 +90,7 @@ export function targetOf(event) {
 }
 
 /**
- * Copy text; also where the page has no clipboard permission (a file, an older browser).
+ * Copy text, also without clipboard permission (a local file, an older browser).
  *
  * @param {string} text
  */
@@ -107,7 +108,7 @@ export async function copyText(text) {
 }
 
 /**
- * Give the user a file.
+ * Download a file.
  *
  * @param {string} name
  * @param {string} type

@@ -1,4 +1,4 @@
-// A generated kernel that is edited: compiled and run by Python on copies, checked and timed.
+// The kernel editor: Python compiles and runs the edited kernel on copies, checks and times it.
 
 import { countSeconds, html, refill } from "./dom.js";
 import { say } from "./say.js";
@@ -8,8 +8,8 @@ import { say } from "./say.js";
 /** @typedef {Block & Required<Pick<Block, "kernel">>} KernelBlock a block that can be edited */
 
 /**
- * For a view of kernels: a button that opens the text of one of them, and where it opens.  What was
- * written stays with the block (`block.draft`), so it is there again when the pane is.
+ * For a view of kernels: a button that opens the editor, and the element that contains it.  The edited
+ * text is stored in the block (`block.draft`), so that it survives when the pane is closed.
  *
  * @param {TextView} view
  * @param {Context} context
@@ -20,7 +20,7 @@ export function kernelEditor(view, context) {
   if (!kernels.length) return {};
   const place = html("div", { class: "lab-editing" });
   const button = html("button", {
-    type: "button", class: "lab-edit", title: say("change a kernel's text and run it, on copies"),
+    type: "button", class: "lab-edit", title: say("edit a kernel and run it on copies of the inputs"),
     onclick: () => {
       view.editing = view.editing ? null : kernels[0];
       show();
@@ -36,7 +36,7 @@ export function kernelEditor(view, context) {
   };
   const chooser = () => {
     const choose = html("select", {
-      "aria-label": say("which kernel"), onchange: () => {
+      "aria-label": say("choose a kernel"), onchange: () => {
         view.editing = kernels[choose.selectedIndex];
         show();
       },
@@ -67,7 +67,7 @@ class Editor {
     this.context = context;
     this.numbers = html("div", { class: "lab-editor-numbers", "aria-hidden": "true" });
     this.area = html("textarea", {
-      spellcheck: "false", "aria-label": say("text of {name}", { name: block.kernel[1] }), wrap: "off",
+      spellcheck: "false", "aria-label": say("source of {name}", { name: block.kernel[1] }), wrap: "off",
       oninput: () => this.changed(),
     });
     this.area.value = block.draft.text;
@@ -81,7 +81,7 @@ class Editor {
           this.area.value = original;
           this.changed();
         },
-      }, say("as generated")), this.said),
+      }, say("restore generated code")), this.said),
       this.errors, html("div", { class: "lab-editor-text" }, this.numbers, this.area));
     this.number();
     this.tell(block.draft);

@@ -24,7 +24,7 @@ import { Words } from "./words.js";
 
 /**
  * @import {
- *   Connection, Context, Document, Drawn, Listener, Packed, Pane, Slot, View,
+ *   Connection, Context, Document, Drawn, Fact, Listener, Packed, Pane, Slot, View,
  * } from "./types.d.ts"
  */
 
@@ -47,8 +47,8 @@ function drawn(view, context) {
 const MOST_PANES = 4;
 
 /**
- * Draw a document, packed (see pack.py), inside `root`, in place of what is there; returns the
- * explorer.  Where a Python process answers on `channel`, the explorer can ask it "what if".
+ * Draw a packed document (see pack.py) inside `root` and return the explorer.  If a Python process
+ * answers on `channel`, the explorer is live: it can send "what if" requests.
  *
  * @param {HTMLElement} root
  * @param {Packed} packed
@@ -114,7 +114,7 @@ export class Explorer {
   }
 
   /**
-   * There is a Python process to ask.
+   * Make the explorer live: a Python process answers on this connection.
    *
    * @param {Connection} line
    */
@@ -126,7 +126,7 @@ export class Explorer {
   }
 
   /**
-   * Panes that were not there from the start; the first of them is shown if they are `wanted`.
+   * Add panes; show the first one if they are `wanted`.
    *
    * @param {string} title
    * @param {Record<string, Pane>} panes
@@ -161,25 +161,25 @@ export class Explorer {
     const facts = this.doc.facts.map((fact) => this.words.explain(html("button", {
       type: "button", class: `lab-fact ${fact.mark}`, title: say("show {pane}", { pane: fact.pane }),
       onclick: () => this.enter(this.show(fact.pane, true)),
-    }, html("b", {}, fact.value), ` ${say(fact.label)}`), fact.label, "fact"));
+    }, factParts(fact)), fact.label, "fact"));
     return html("header", { class: "lab-header" },
       html("h1", {}, this.doc.title, html("span", { class: "lab-subtitle" }, this.doc.subtitle)),
       html("div", { class: "lab-facts" }, facts),
       html("div", { class: "lab-actions" }, this.search.field, this.search.count,
         html("button", {
-          type: "button", title: say("light or dark"), "aria-label": say("light or dark"),
+          type: "button", title: say("light or dark theme"), "aria-label": say("light or dark theme"),
           onclick: () => toggleTheme(this.root),
         }, "◐"),
         html("button", {
-          type: "button", title: say("large type (P)"), "aria-label": say("large type"),
+          type: "button", title: say("presentation mode (P)"), "aria-label": say("presentation mode"),
           onclick: () => togglePresenter(this.root),
         }, "A"),
         html("button", {
-          type: "button", title: say("whole screen (F)"), "aria-label": say("whole screen"),
+          type: "button", title: say("full screen (F)"), "aria-label": say("full screen"),
           hidden: !document.fullscreenEnabled, onclick: () => toggleFullScreen(this.root),
         }, corners()),
         html("button", {
-          type: "button", title: say("keys (?)"), "aria-label": say("keys"), onclick: () => this.help(),
+          type: "button", title: say("keyboard shortcuts (?)"), "aria-label": say("keyboard shortcuts"), onclick: () => this.help(),
         }, "?")), this.search.elsewhere);
   }
 
@@ -196,7 +196,7 @@ export class Explorer {
   railButton(id) {
     const pane = this.doc.panes[id];
     const button = html("button", {
-      type: "button", "data-pane": id, title: say("Shift-click opens it beside"),
+      type: "button", "data-pane": id, title: say("Shift-click to open it in another pane"),
       onclick: (event) => this.enter(event.shiftKey ? this.addSlot(id) : this.show(id)),
     },
     html("span", { class: "lab-rail-title" }, say(pane.title)),
@@ -208,7 +208,7 @@ export class Explorer {
   }
 
   /**
-   * One more pane beside the others, or the last one changed when there are enough.
+   * Open one more slot, or reuse the last slot if there are `MOST_PANES`.
    *
    * @param {string} id
    */
@@ -237,7 +237,7 @@ export class Explorer {
   }
 
   /**
-   * What the user opened gets the page's focus: keys act on it.
+   * Give the keyboard focus to a slot that the user opened.
    *
    * @param {Slot} slot
    */
@@ -265,7 +265,8 @@ export class Explorer {
   }
 
   /**
-   * Show a pane in the focused slot, or where it is shown already; `beside` spares the first.
+   * Show a pane in its slot if it is open, otherwise in the focused slot; with `beside`, the first slot
+   * is not replaced.
    *
    * @param {string} id
    * @param {boolean} beside
@@ -278,7 +279,7 @@ export class Explorer {
     const slot = there || (spared ? this.slots[1] : this.focused);
     if (!there || view !== null) this.fill(slot, id);
     this.focus(slot);
-    const narrow = matchMedia("(max-width: 820px)").matches; // there, panes scroll with the page
+    const narrow = matchMedia("(max-width: 820px)").matches; // here the panes scroll with the page
     if (narrow) slot.element.scrollIntoView({ block: "nearest" });
     return slot;
   }
@@ -327,7 +328,7 @@ export class Explorer {
    */
   paneHead(slot, pane, chosen) {
     const choose = html("select", {
-      "aria-label": say("what this pane shows"),
+      "aria-label": say("content of this pane"),
       onchange: () => { this.fill(slot, choose.value); },
     }, this.order.map((id) => html("option", { value: id, selected: id === slot.id },
       this.title(id))));
@@ -356,7 +357,7 @@ export class Explorer {
   }
 
   /**
-   * A pane's title with the group it stands in: `forward · code`.
+   * The title of a pane with its group: `forward · code`.
    *
    * @param {string} id
    */
@@ -389,7 +390,19 @@ export class Explorer {
   }
 }
 
-/** The sign of the whole screen, which few fonts have. */
+/**
+ * `2 graphs` for a count; `peak memory: 4.0 kB` for any other value.
+ *
+ * @param {Fact} fact
+ */
+function factParts({ label, value }) {
+  const shown = html("b", {}, value);
+  if (/^[\d,]+$/.test(value)) return [shown, ` ${say(label)}`];
+  const [before, after] = say("{label}: {value}", { label: say(label), value: "\n" }).split("\n");
+  return [before, shown, after];
+}
+
+/** The icon for full screen, which few fonts have. */
 function corners() {
   return svg("svg", { viewBox: "0 0 12 12", width: 11, height: 11, "aria-hidden": "true" },
     svg("path", {

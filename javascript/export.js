@@ -1,4 +1,4 @@
-// Pictures to take away: the drawing as it is seen, as SVG or PNG, with every colour written out.
+// Export of drawings as SVG or PNG, with all computed styles inlined.
 
 import { download, html } from "./dom.js";
 import { say } from "./say.js";
@@ -11,7 +11,7 @@ const SHARPER = 2;
 const AROUND = 10;
 
 /**
- * Two buttons; `drawing()` gives an SVG element and its size.
+ * The two export buttons; `drawing()` returns an SVG element and its size.
  *
  * @param {string} name
  * @param {() => Drawing} drawing
@@ -31,7 +31,7 @@ export function exportButtons(name, drawing) {
 }
 
 /**
- * The text of an SVG file: a copy of the element that needs no style sheet.
+ * The text of an SVG file: a copy of the element with inline styles.
  *
  * @param {Drawing} drawing
  */

@@ -1,4 +1,4 @@
-// A picture that can be moved, zoomed, searched and opened frame by frame.
+// A graph that can be panned, zoomed and searched, and whose frames can be opened.
 
 import { html, refill, svg, targetOf } from "./dom.js";
 import { exportButtons } from "./export.js";
@@ -15,7 +15,7 @@ import { Shows } from "./selection.js";
 
 const PAD = 14;
 const LONGEST = 44;
-/** Pixels of a letter of a frame's title. */
+/** Width in pixels of a letter of a frame's title. */
 const LETTER = 6.6;
 
 /**
@@ -50,10 +50,10 @@ class GraphView {
     this.nodes = new Map();
     /** @type {Map<string, Thing[]> | null} */
     this.contents = null;
-    /** What a search looks at, made with the first one.
+    /** The searchable texts, created by the first search.
      * @type {string[] | null} */
     this.lowered = null;
-    /** The items that the last search found.
+    /** The items found by the last search.
      * @type {string[]} */
     this.hits = [];
     /** @type {string | null} */
@@ -102,7 +102,7 @@ class GraphView {
   }
 
   /**
-   * The box of an item, or of the closed frame that it is in.
+   * The box of an item, or of the closed frame that contains it.
    *
    * @param {string} item
    */
@@ -145,7 +145,7 @@ class GraphView {
   }
 
   /**
-   * A frame as the item that stands for it.
+   * A frame in the form of an item.
    *
    * @param {Frame} frame
    * @param {boolean} isOpen
@@ -157,7 +157,7 @@ class GraphView {
   }
 
   /**
-   * A closed frame shows what all its items show.
+   * The things of a closed frame: those of all its items.
    *
    * @param {Frame} frame
    */
@@ -221,7 +221,7 @@ class GraphView {
   }
 
   /**
-   * The next or previous box, for the keyboard.
+   * Move the keyboard focus to the next or previous box.
    *
    * @param {number} by
    */
@@ -274,7 +274,7 @@ class GraphView {
   }
 
   /**
-   * Move so that a box can be seen.
+   * Pan so that a box is visible.
    *
    * @param {Box} box
    */
@@ -313,7 +313,7 @@ class GraphView {
     this.move(px - (px - this.x) * ratio, py - (py - this.y) * ratio);
   }
 
-  /** The whole picture if it stays readable that way, otherwise its top at a readable size. */
+  /** Fit the whole picture if it stays readable, otherwise show its top at a readable size. */
   fit() {
     const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
     if (!clientWidth || !clientHeight) return;
@@ -327,7 +327,7 @@ class GraphView {
   }
 
   /**
-   * For each item that holds a text, its box or that of the closed frame around it.
+   * For each item that contains a text, its box or that of the closed frame around it.
    *
    * @param {string} query
    */
@@ -339,7 +339,7 @@ class GraphView {
   }
 
   /**
-   * Open the frames around hits of the last search: says whether there was one to open.
+   * Open the frames around hits of the last search; returns whether any frame was opened.
    *
    * @param {number[]} places
    */
@@ -352,7 +352,7 @@ class GraphView {
   }
 
   /**
-   * Bring an element that `find` gave into sight.
+   * Pan to an element returned by `find`.
    *
    * @param {Element} group
    */
@@ -384,7 +384,7 @@ function shorten(text) {
 }
 
 /**
- * The title of an open frame; drawn last, so that no arrow hides it.
+ * The title of an open frame; it is drawn last, so that no arrow covers it.
  *
  * @param {string} label
  * @param {Box} box

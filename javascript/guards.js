@@ -1,4 +1,4 @@
-// Guards that can be tried: edit an input, see which guard would fail, without running anything.
+// The guard playground: edit an input and see which guard would fail, without running anything.
 
 import { html, refill } from "./dom.js";
 import { say } from "./say.js";
@@ -22,7 +22,7 @@ const DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "
 const STATES = { holds: "✓", fails: "✗", unknown: "·" };
 
 /**
- * A form of the inputs above the guards, each with its verdict (see conditions.py).
+ * A form of the inputs, and below it each guard with its verdict (see conditions.py).
  *
  * @param {GuardsView} view
  * @param {Context} context
@@ -52,7 +52,7 @@ export function guardsView(view, context) {
   const form = html("div", { class: "lab-guard-form" },
     state.values.map((value) => inputRow(value, edited)),
     html("div", { class: "lab-guard-actions" },
-      html("button", { type: "button", onclick: () => reset(view, state, refillForm) }, say("as it was")),
+      html("button", { type: "button", onclick: () => reset(view, state, refillForm) }, say("reset")),
       html("button", {
         type: "button", class: "lab-run-it",
         title: say("call the compiled function with these inputs"),
@@ -99,7 +99,7 @@ function reset(view, state, refillForm) {
 }
 
 /**
- * What differs from the inspected call: `{source: facts}`.
+ * The differences from the inspected call: `{source: facts}`.
  *
  * @param {GuardsView} view
  * @param {GuardInput[]} values
@@ -142,14 +142,14 @@ async function runIt(view, state, context, said, judge) {
 }
 
 /**
- * When the function was called from here, what came of it, and which guards asked for that.
+ * The calls made from this page: their time, their outcome and the failed guards.
  *
  * @param {Call[]} calls
  */
 function callTable(calls) {
   if (!calls.length) return null;
   const head = ["call", "at", "took", "what", "guards that failed"];
-  return html("table", {}, html("caption", {}, say("calls from here")),
+  return html("table", {}, html("caption", {}, say("calls made here")),
     html("thead", {}, html("tr", {}, head.map((name) => html("th", {}, say(name))))),
     html("tbody", {}, calls.map(({ at, took, what, why }, i) => html("tr", {},
       [i + 1, at, took, what, why.join("\n")].map((cell) => html("td", {}, String(cell)))))));
@@ -192,7 +192,7 @@ function tensorFields(value, edited) {
     const parts = sizes.value.split(",").map((part) => part.trim()).filter(Boolean);
     const bad = parts.some((part) => !/^\d{1,9}$/.test(part));
     sizes.size = wide(sizes.value);
-    refuse(sizes, refused, bad, say("whole numbers, such as 8, 16"));
+    refuse(sizes, refused, bad, say("integers, such as 8, 16"));
     if (!bad) change({ size: parts.map(Number), stride: null });
   });
   const known = DTYPES.includes(value.dtype) ? DTYPES : [value.dtype, ...DTYPES];
@@ -229,7 +229,7 @@ function plainField(value, edited) {
       const number = text.trim() ? Number(text) : NaN;
       const bad = value.kind !== "str" && (Number.isNaN(number) || (whole && !Number.isInteger(number)));
       field.size = wide(text);
-      refuse(field, refused, bad, say(whole ? "a whole number" : "a number"));
+      refuse(field, refused, bad, say(whole ? "an integer" : "a number"));
       if (bad) return;
       value.value = value.kind === "str" ? text : Number(text);
       edited();
@@ -238,11 +238,11 @@ function plainField(value, edited) {
   return [field, refused];
 }
 
-/** Columns of a field that shows all of its text. */
+/** The width, in characters, of a field that shows its whole text. */
 const wide = (/** @type {string} */ text) => Math.min(Math.max(text.length + 1, 8), 60);
 
 /**
- * Say beside a field what it takes, while it holds something else.
+ * Show an error next to a field while its text is invalid.
  *
  * @param {HTMLInputElement} field
  * @param {HTMLElement} said
@@ -255,11 +255,11 @@ function refuse(field, said, bad, what) {
 }
 
 /**
- * "hit" or "recompile", and for a recompile the first guard that fails with its source line.
+ * "hit" or "recompile"; for a recompile also the first failing guard with its source line.
  *
  * @param {GuardsView} view
  * @param {Verdict[][]} found
- * @param {number} hit the place of the entry whose guards all hold
+ * @param {number} hit the index of the entry whose guards all hold
  * @param {GuardInput[]} values
  * @param {Context} context
  */
@@ -267,7 +267,7 @@ function verdictParts(view, found, hit, values, context) {
   if (hit >= 0) {
     const which = view.entries.length > 1 ? ` ${view.entries[hit].title}` : "";
     return [html("b", {}, say("hit")), " ",
-      say("all guards hold: the compiled code{which} is used again", { which })];
+      say("all guards hold: the compiled code{which} is reused", { which })];
   }
   const last = view.entries[found.length - 1];
   const check = last.checks[found[found.length - 1].indexOf("fails")];
@@ -275,13 +275,13 @@ function verdictParts(view, found, hit, values, context) {
   const link = where ? html("button", {
     type: "button", onclick: () => things.length && context.selection.pin(things),
   }, where) : null;
-  return [html("b", {}, say("recompile")), ` ${say("the first guard that fails:")} `,
+  return [html("b", {}, say("recompile")), ` ${say("first failing guard:")} `,
     html("code", {}, text), " ",
     mismatch(condition, values), " ", link];
 }
 
 /**
- * Of a tensor, what is not as its guard wants it: `(size is 50)`.
+ * The property of a tensor that violates its guard: `(size is 50)`.
  *
  * @param {Condition | null} condition
  * @param {GuardInput[]} values
@@ -314,19 +314,19 @@ function checkTable(entry, states, shown, context) {
     },
     html("td", {}, html("span", {
       class: `lab-sign ${{ holds: "ok", fails: "no", unknown: "" }[states[i]]}`,
-      title: say(states[i] === "unknown" ? "of nothing that can be edited here" : states[i]),
+      title: say(states[i] === "unknown" ? "does not depend on the editable inputs" : states[i]),
     }, STATES[states[i]]), text), html("td", {}, kind), html("td", {}, where));
     shown.shows.add(row, things);
     shown.rows.push({ element: row, text: `${STATES[states[i]]} ${text}\t${kind}\t${where}` });
     return row;
   });
-  const heads = [say("guards of {title}", { title: entry.title }), say("kind"), say("asked for at")];
+  const heads = [say("guards of {title}", { title: entry.title }), say("kind"), say("created by")];
   return html("table", {}, html("thead", {}, html("tr", {},
     heads.map((head) => html("th", { scope: "col" }, head)))), html("tbody", {}, rows));
 }
 
 /**
- * The state of each guard: holds, fails, or unknown where it is about nothing editable.
+ * The state of each guard: holds, fails, or unknown if it does not depend on editable inputs.
  *
  * @param {Check[]} checks
  * @param {GuardInput[]} values
@@ -340,10 +340,10 @@ function judged(checks, values) {
   });
 }
 
-/** @typedef {Value | null | undefined} Known undefined is what cannot be known here */
+/** @typedef {Value | null | undefined} Known undefined means unknown in the page */
 
 /**
- * The value of a condition; undefined where it speaks of what is not known here.
+ * The value of a condition; undefined if it depends on unknown values.
  *
  * @param {Condition} condition
  * @param {Map<string, GuardInput>} inputs
@@ -376,7 +376,7 @@ function sameTensor(input, [, , dtype, needsGrad, sizes, steps]) {
 }
 
 /**
- * Numbers as a guard wants them; null is any number.
+ * Whether numbers match those of a guard; null matches any number.
  *
  * @param {(number | null)[]} wanted
  * @param {number[]} found

@@ -1,22 +1,22 @@
-// The list of keys that `?` opens.
+// The panel of keyboard shortcuts, opened with `?`.
 
 import { html } from "./dom.js";
 import { say } from "./say.js";
 
 /** @type {[key: string, what: string][]} */
 const KEYS = [
-  ["hover", "light up what a line or box came from and became"],
-  ["click, Enter", "pin it; again to let go"],
+  ["hover", "highlight related code in every stage"],
+  ["click, Enter", "click to pin; click again to unpin"],
   ["Esc", "clear"],
-  ["[ ]", "previous and next phase in the focused pane"],
-  ["/", "search; Enter for the next; closed panes are named with what they hold"],
-  ["d", "the diff, where there is one"],
-  ["f + -", "fit and zoom a graph"],
+  ["[ ]", "previous and next stage in the focused pane"],
+  ["/", "search; Enter: next match; closed panes are listed with their matches"],
+  ["d", "show the diff, if there is one"],
+  ["f + -", "fit a graph, zoom in, zoom out"],
   ["n p", "next and previous box of a graph"],
-  ["arrows", "line by line, among phases and tabs, or move a graph"],
-  ["P", "large type, for an audience"],
-  ["F", "the whole screen; again or Esc to come back"],
-  ["?", "this list"],
+  ["arrows", "move between lines, stages or tabs; pan a graph"],
+  ["P", "presentation mode: large type"],
+  ["F", "full screen; again or Esc to leave"],
+  ["?", "show these shortcuts"],
 ];
 
 /** @param {() => void} close */
@@ -24,6 +24,6 @@ export function helpPanel(close) {
   const rows = KEYS.map(([key, what]) => html("tr", {},
     html("td", {}, html("kbd", {}, say(key))), html("td", {}, say(what))));
   return html("div", {
-    class: "lab-help", role: "dialog", "aria-label": say("keys"), tabindex: -1, onclick: close,
+    class: "lab-help", role: "dialog", "aria-label": say("keyboard shortcuts"), tabindex: -1, onclick: close,
   }, html("table", {}, rows));
 }

@@ -1,7 +1,7 @@
-// Keys of the whole explorer; those of one view are in the view.
+// Keyboard shortcuts of the whole explorer; those of one view are in the module of the view.
 //
-// Each output of a notebook has a copy of this module, so which explorer was used last is known to
-// the page: keys that are pressed nowhere in particular go to that one alone.
+// Each output of a notebook has its own copy of this module, so the last used explorer is stored in the
+// page.  Keys pressed while nothing has the focus go to that explorer only.
 
 import { targetOf } from "./dom.js";
 import { toggleFullScreen, togglePresenter } from "./present.js";
@@ -11,12 +11,12 @@ import { toggleFullScreen, togglePresenter } from "./present.js";
 /** @type {Record<symbol, WeakRef<HTMLElement> | undefined>} */
 const page = globalThis;
 const USED_LAST = Symbol.for("inductor_lab.used last");
-const SPARED = "data-lm-suppress-shortcuts";
+const NO_SHORTCUTS = "data-lm-suppress-shortcuts";
 const MOVES = ["Enter", " ", "Escape", "ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight",
   "Home", "End", "PageUp", "PageDown", "n", "p"];
 
 /**
- * Listen while the page's focus is in the explorer, or nowhere in particular.
+ * Listen to keys while the focus is in the explorer, or on no element.
  *
  * @param {Explorer} explorer
  */
@@ -26,15 +26,15 @@ export function keyboard(explorer) {
   root.addEventListener("pointerdown", used);
   root.addEventListener("focusin", used);
   root.addEventListener("keydown", (event) => pressed(explorer, event));
-  keysOfThePage(new WeakRef(explorer));
+  listenToPage(new WeakRef(explorer));
 }
 
 /**
- * In a function of its own: closures of one function keep alive whatever any of them uses.
+ * A separate function, since closures of one function keep all captured variables alive.
  *
  * @param {WeakRef<Explorer>} held
  */
-function keysOfThePage(held) {
+function listenToPage(held) {
   document.addEventListener("keydown", function elsewhere(event) {
     const alive = held.deref();
     if (!alive) document.removeEventListener("keydown", elsewhere);
@@ -43,7 +43,7 @@ function keysOfThePage(held) {
 }
 
 /**
- * Of several explorers, the one that was used last; one that is alone needs no use.
+ * Whether a key is meant for this explorer: the last used one, or the only one.
  *
  * @param {HTMLElement} root
  */
@@ -74,22 +74,23 @@ function pressed(explorer, event) {
 }
 
 /**
- * JupyterLab has keys of its own (`d d` deletes a cell), and spares elements with a mark.  They have
- * it while one of ours is pressed and no longer: Ctrl+S saves the notebook from anywhere.
+ * JupyterLab has its own shortcuts (`d d` deletes a cell), but ignores keys in elements with a special
+ * attribute.  The explorer has this attribute only while one of its own keys is pressed, so that
+ * Ctrl+S still saves the notebook.
  *
  * @param {HTMLElement} root
  */
 export function keepKeys(root) {
   const held = new WeakRef(root);
-  window.addEventListener("keydown", function before(event) {
+  window.addEventListener("keydown", function mark(event) {
     const alive = held.deref();
-    if (!alive) window.removeEventListener("keydown", before, true);
-    else if (alive.contains(targetOf(event))) alive.toggleAttribute(SPARED, isOurs(event));
+    if (!alive) window.removeEventListener("keydown", mark, true);
+    else if (alive.contains(targetOf(event))) alive.toggleAttribute(NO_SHORTCUTS, isShortcut(event));
   }, true);
 }
 
 /** @param {KeyboardEvent} event */
-function isOurs(event) {
+function isShortcut(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return false;
   if (isField(targetOf(event))) return true;
   if (event.shiftKey && event.key === "Enter") return false;

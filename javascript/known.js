@@ -1,7 +1,7 @@
-// Maps whose keys are known to be there, and maps of lists.
+// Helpers for maps whose keys must exist, and for maps of lists.
 
 /**
- * What a map holds for a key; a key that it has not is a mistake of ours, and is named.
+ * The value of a key that must exist; throws an error that names a missing key.
  *
  * @template K, V
  * @param {Map<K, V>} map
@@ -10,12 +10,12 @@
  */
 export function known(map, key) {
   const found = map.get(/** @type {K} */ (key));
-  if (found === undefined) throw new Error(`nothing is known of ${key}`);
+  if (found === undefined) throw new Error(`unknown key ${key}`);
   return found;
 }
 
 /**
- * Add a value to the list that a map holds for a key.
+ * Add a value to the list stored under a key.
  *
  * @template K, V
  * @param {Map<K, V[]>} map

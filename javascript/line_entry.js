@@ -1,4 +1,4 @@
-// Only what joins a widget's model to an explorer that is drawn already.
+// Entry point that only connects a widget's model to an existing explorer.
 
 import { announce } from "./live.js";
 

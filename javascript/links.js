@@ -1,4 +1,4 @@
-// What came from what, as the page asks for it (see links.py).
+// Provenance queries: which code came from which (see links.py).
 
 import { known } from "./known.js";
 
@@ -19,7 +19,7 @@ export class Links {
     this.sources = new Map();
   }
 
-  /** Source lines that became something, in order of appearance: thing → 0, 1, 2, ... */
+  /** Source lines with descendants, in order of appearance: thing → 0, 1, 2, ... */
   numberColours() {
     const lines = this.kind
       .map((_, thing) => thing)
@@ -29,11 +29,11 @@ export class Links {
   }
 
   /**
-   * The given things with all they came from and all they became.
+   * The given things with all their ancestors and descendants.
    *
    * @param {Thing[]} things
    */
-  way(things) {
+  related(things) {
     /** @type {Set<Thing>} */
     const found = new Set();
     this.follow(things, this.parents, found);
@@ -59,7 +59,7 @@ export class Links {
   }
 
   /**
-   * Source lines that these things came from, each once.
+   * The source lines that these things came from, each once.
    *
    * @param {Thing[]} things
    */
@@ -83,7 +83,7 @@ export class Links {
   }
 
   /**
-   * The cue of some things: that of their first source line, or null.
+   * The cue of some things: the colour and number of their first source line; null without one.
    *
    * @param {Thing[]} things
    * @returns {Cue | null}

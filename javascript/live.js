@@ -1,7 +1,7 @@
-// The line between an explorer and the Python process that compiled what it shows.
+// The connection between an explorer and the Python process that compiled its code.
 //
-// A widget model may arrive before or after the explorer is drawn, and from another module: both
-// meet by the name of their channel in one map that belongs to the page.
+// A widget model may arrive before or after the explorer is drawn, and from another module.  One map
+// of the page, from channel names to connections, brings the two together.
 
 /** @import { Answer, Model, Request } from "./types.d.ts" */
 
@@ -11,9 +11,9 @@ const CHANNELS = Symbol.for("inductor_lab.channels");
 const ARRIVED = "inductor_lab.arrived";
 const PATIENCE = 300000;
 const GONE = ["dead", "terminating", "restarting", "autorestarting"];
-const NOBODY = "The kernel that compiled this is gone: run the cell again.";
+const STOPPED = "The kernel that compiled this has stopped. Run the cell again.";
 
-/** Requests to Python and their answers, through the messages of a widget model. */
+/** Requests to Python and their answers, sent as messages of a widget model. */
 export class Line {
   /** @param {Model} model */
   constructor(model) {
@@ -33,17 +33,17 @@ export class Line {
     kernelOf(model)?.statusChanged?.connect((_, status) => GONE.includes(status) && this.hangUp());
   }
 
-  /** Whoever waits is told at once, and so is whoever asks later. */
+  /** Close the connection: all pending and all later requests fail. */
   hangUp() {
     this.gone = true;
-    for (const done of this.waiting.values()) done({ error: NOBODY });
+    for (const done of this.waiting.values()) done({ error: STOPPED });
     this.waiting.clear();
     const name = this.model.get("channel");
     if (channels().get(name) === this) channels().delete(name);
   }
 
   /**
-   * Promises the answer to `request`: `{error}` if it failed or nobody answers.
+   * Promises the answer to `request`: `{error}` if it fails or times out.
    *
    * @param {Request} request
    * @returns {Promise<Answer>}
@@ -51,7 +51,7 @@ export class Line {
   ask(request) {
     const kernel = kernelOf(this.model);
     if (kernel && (kernel.isDisposed || GONE.includes(kernel.status))) this.hangUp();
-    if (this.gone) return Promise.resolve({ error: NOBODY });
+    if (this.gone) return Promise.resolve({ error: STOPPED });
     const id = `${this.model.get("channel")}.${this.count++}.${Math.random()}`;
     return new Promise((done) => {
       this.waiting.set(id, done);
@@ -64,7 +64,7 @@ export class Line {
 }
 
 /**
- * The kernel behind a widget, where the notebook's manager of widgets lets it be seen.
+ * The kernel of a widget, if the notebook's widget manager exposes it.
  *
  * @param {Model} model
  */
@@ -74,7 +74,7 @@ function kernelOf(model) {
 }
 
 /**
- * Python made a model: whoever draws its channel may talk to it.
+ * Register the connection of a new model under its channel.
  *
  * @param {Model} model
  */
@@ -84,8 +84,7 @@ export function announce(model) {
 }
 
 /**
- * Call `connect(line)` as soon as the model of a channel is there, which may be never; not once
- * nobody is left to be connected.
+ * Call `connect(line)` as soon as the model of a channel exists; stop waiting when `isGone()`.
  *
  * @param {string} channel
  * @param {(line: Line) => void} connect

@@ -1,10 +1,10 @@
-// A document as Python packed it (see pack.py): texts, lists and names of objects written once.
+// Decodes a document packed by Python (see pack.py).
 
 /** @import { Document, Json, Packed } from "./types.d.ts" */
 
 /**
- * The document again.  Texts and lists may stand in several places of it; objects do if
- * they hold nothing but texts.
+ * The decoded document.  Texts and lists may be shared between several places, and so may objects
+ * that contain only texts.
  *
  * @param {Packed} packed
  */

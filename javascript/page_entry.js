@@ -1,4 +1,4 @@
-// What a page or a widget needs of the explorer; `widgets/built/page.js` has it under one name.
+// Entry point of the explorer for pages and widgets, built as `widgets/built/page.js`.
 
 import { render } from "./explorer.js";
 import { announce } from "./live.js";
@@ -10,7 +10,7 @@ export { announce, Line } from "./live.js";
 export { renderTabs } from "./tabs.js";
 export { render };
 
-/** For anywidget: announce a model, and draw its document. */
+/** The anywidget interface: announce a model, and draw its document. */
 export const widget = {
   initialize(/** @type {Rendered} */ { model }) {
     announce(model);

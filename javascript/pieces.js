@@ -1,14 +1,14 @@
-// Work that a key press asks for, in pieces: what is quick is done at once, and the rest gives way to
-// the next key.
+// Work started by a key press, in pieces: quick steps run at once, the rest is cancelled by the next
+// key press.
 
 export const PATIENCE = 25;
-/** A step that yields this lets the page have its turn, however quick it was. */
+/** A step that yields this lets the browser update the page, even if the step was quick. */
 export const REST = 0;
-/** A step that yields this waits until no key was pressed for so many milliseconds. */
+/** A step that yields this waits until no key has been pressed for this many milliseconds. */
 export const PAUSE = 250;
 
 export class Pieces {
-  /** `now` and `later` are the clock, and what runs a function when the page has had its turn. */
+  /** `now` is the clock; `later` runs a function after the browser has updated the page. */
   constructor(
     now = () => performance.now(),
     later = (/** @type {() => void} */ next, /** @type {number} */ wait) => {
@@ -21,8 +21,8 @@ export class Pieces {
   }
 
   /**
-   * Take the steps of an iterator; those of an earlier one that are not done yet are left out.  A
-   * step that yields a number has the page wait for so many milliseconds.
+   * Run the steps of an iterator; pending steps of an earlier iterator are cancelled.  A step that
+   * yields a number waits for this many milliseconds.
    *
    * @param {Iterator<number | undefined | void>} steps
    */
@@ -44,7 +44,7 @@ export class Pieces {
 }
 
 /**
- * Call `change` for each value, `size` of them in a step.
+ * Call `change` for each value, `size` values per step.
  *
  * @template T
  * @param {T[]} values

@@ -1,7 +1,7 @@
-// Where everything of a picture stands, given which frames are open (see picture.py).
+// The layout of a picture for the current set of open frames (see picture.py).
 //
-// Each level was laid out once, with some frames open and some closed.  When one is opened or closed
-// its size changes; its row then grows or shrinks, and what stands beside or below it moves.
+// Python has laid out each level once, with some frames open and some closed.  When a frame is opened
+// or closed its size changes: its row grows or shrinks, and the boxes next to and below it move.
 
 import { known, push } from "./known.js";
 
@@ -9,7 +9,7 @@ import { known, push } from "./known.js";
 
 /**
  * @typedef {{width: number, height: number}} Size
- * @typedef {Box & {middle: number}} Cell what stands in a row: a box, or a bend of an arrow
+ * @typedef {Box & {middle: number}} Cell an element of a row: a box, or a bend of an arrow
  * @typedef {Cell & ({name: string} | {bend: [route: number, point: number]})} NamedCell
  * @typedef {Size & {cells: NamedCell[]}} Placed
  */
@@ -54,7 +54,7 @@ export class Placement {
   }
 
   /**
-   * Lay out one level from the inside out; its boxes are relative to its own corner.
+   * Lay out one level from the inside out; its boxes are relative to its top left corner.
    *
    * @param {string} level
    */
@@ -98,7 +98,7 @@ export class Placement {
   }
 
   /**
-   * From coordinates within a level to those of the page.
+   * Convert coordinates within a level to those of the picture.
    *
    * @param {string} level
    * @param {number} left
@@ -124,7 +124,7 @@ export class Placement {
     });
   }
 
-  /** One arrow for each pair of visible boxes that an edge joins. */
+  /** One arrow for each pair of visible boxes that an edge connects. */
   arrows() {
     /** @type {Map<string, Arrow>} */
     const found = new Map();
@@ -176,7 +176,7 @@ export class Placement {
 }
 
 /**
- * The row that a bend belongs to: rows are at most a pixel off after rounding.
+ * The row of a bend; after rounding, rows are off by at most one pixel.
  *
  * @param {Map<number, NamedCell[]>} rows
  * @param {number} y

@@ -1,11 +1,11 @@
-// For an audience: large type, the whole screen, links to a line (`report.html#g0.forward.code/12`).
+// Presentation mode, full screen, and links to a line (`report.html#g0.forward.code/12`).
 
 import { targetOf } from "./dom.js";
 
 /** @import { Explorer } from "./types.d.ts" */
 
 /**
- * Large type, on or off.
+ * Toggle presentation mode (large type).
  *
  * @param {HTMLElement} root
  */
@@ -14,7 +14,7 @@ export function togglePresenter(root) {
 }
 
 /**
- * The whole screen for the explorer, and back; where the page may not have it, nothing happens.
+ * Toggle full screen, if the page may use it.
  *
  * @param {HTMLElement} root
  */
@@ -25,7 +25,7 @@ export function toggleFullScreen(root) {
 }
 
 /**
- * How much larger than in the style sheet an element is drawn.
+ * The factor by which an element is enlarged.
  *
  * @param {HTMLElement} root
  */
@@ -34,8 +34,8 @@ export function enlarged(root) {
 }
 
 /**
- * Keep the address of a page and what it shows together: `#pane/line`, counted from 1.  The address
- * of a notebook is not ours.
+ * Keep the address of a report in sync with what it shows: `#pane/line`, counted from 1.  The address
+ * of a notebook is not changed.
  *
  * @param {Explorer} explorer
  */

@@ -1,5 +1,4 @@
-// Arrow keys among the rows or bars of a view, or buttons: the focus itself moves, so that screen readers
-// follow.
+// Arrow keys move the focus between rows, bars or buttons, so that screen readers follow.
 
 import { targetOf } from "./dom.js";
 
@@ -9,10 +8,10 @@ import { targetOf } from "./dom.js";
 export const ARROWS = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 };
 
 /**
- * Arrow keys among the buttons of a container, of which Tab reaches one; from the last to the first.
+ * Arrow keys between the buttons of a container, of which Tab reaches one; they wrap around.
  *
  * @param {HTMLElement} container
- * @param {(place: number) => HTMLElement | undefined} reach gives the button that gets the focus
+ * @param {(place: number) => HTMLElement | undefined} reach returns the button that gets the focus
  */
 export function oneStop(container, reach) {
   container.addEventListener("keydown", (event) => {
@@ -25,8 +24,8 @@ export function oneStop(container, reach) {
 }
 
 /**
- * `parts` are `{element, things}` in order, in a container that Tab reaches.  The part that has the
- * focus is previewed; Enter pins it.
+ * `parts` are `{element, things}` in order, in a container that Tab reaches.  The focused part is
+ * previewed; Enter pins it.
  *
  * @param {HTMLElement} container
  * @param {Part[]} parts

@@ -1,10 +1,10 @@
-// Texts in the language that a document asks for.  The English text is the key: see texts.toml.
+// Texts in the language of the document.  The English text is the key: see texts.toml.
 
 /** @type {Record<string, string>} */
 let spokenTexts = {};
 
 /**
- * From now on, texts come from the table of a document; without one they stay English.
+ * Use the texts of a document from now on; without them, texts are English.
  *
  * @param {Record<string, string> | undefined} texts
  */
@@ -12,8 +12,8 @@ export function speak(texts) {
   spokenTexts = texts || {};
 }
 
-/** A text in the language that is spoken, with `{name}` replaced by values; what the table does not
- * have stays as it is.
+/** A text in the current language, with `{name}` replaced by values; texts without a translation are
+ * not changed.
  *
  * @param {string} text
  * @param {Record<string, unknown> | null} values

@@ -1,4 +1,4 @@
-// The search of an explorer: open panes are marked, closed ones are named with what they hold.
+// The search: matches in open panes are highlighted, closed panes are listed with their matches.
 
 import { html, refill } from "./dom.js";
 import { inSteps, PAUSE, Pieces, REST } from "./pieces.js";
@@ -7,11 +7,11 @@ import { atStep, searched } from "./tree.js";
 
 /** @import { Drawn, Explorer, Slot, View } from "./types.d.ts" */
 
-/** So many hits of a pane at most are shown by opening what hides them. */
+/** Hidden hits of a pane are opened only if it has at most this many hits. */
 const FEW = 50;
 
 /**
- * The so-manyth hit of a view.
+ * A hit in a view; `place` is its index.
  *
  * @typedef {{slot: Slot, view: Drawn, element: Element, place: number}} Hit
  */
@@ -37,7 +37,7 @@ export class Search {
     });
   }
 
-  /** Empty the field, and mark nothing. */
+  /** Clear the field and all highlights. */
   clear() {
     if (this.field.value) {
       this.field.value = "";
@@ -52,9 +52,9 @@ export class Search {
   }
 
   /**
-   * The steps of a search: open panes first, then what the others hold; what hides a hit is opened
-   * when no key was pressed for a while.  To bring the first hit into sight makes the browser lay
-   * the page out, so the key that was pressed is shown before.
+   * The steps of a search: first open panes, then closed panes; elements that hide a hit are opened
+   * when no key has been pressed for a while.  Scrolling to the first hit triggers a page layout, so
+   * the typed key is shown before.
    *
    * @param {string} wanted
    */
@@ -89,7 +89,7 @@ export class Search {
     this.count.removeAttribute("aria-busy");
   }
 
-  /** Open what hides the hits of panes that have few. */
+  /** Open the elements that hide hits, in panes with few hits. */
   *hidden() {
     for (const { view } of this.explorer.slots) {
       const hits = this.found.filter((hit) => hit.view === view);
@@ -100,7 +100,7 @@ export class Search {
   }
 
   /**
-   * Open what hides hits of a view; the elements of all its hits may be others then.
+   * Open the elements that hide hits of a view; this may replace the elements of all its hits.
    *
    * @param {Drawn} view
    * @param {Hit[]} hits
@@ -114,7 +114,7 @@ export class Search {
   }
 
   /**
-   * Panes that are closed and hold what is searched for, as a list to open them from.
+   * List the closed panes with matches, as buttons that open them.
    *
    * @param {string} wanted
    */
@@ -139,7 +139,7 @@ export class Search {
   }
 
   /**
-   * Go to the next hit, or with -1 to the one before.
+   * Go to the next hit, or with -1 to the previous one.
    *
    * @param {number} step
    */
@@ -167,7 +167,7 @@ export class Search {
 }
 
 /**
- * What a search in a view that is closed looks at.
+ * The texts of a closed view that are searched.
  *
  * @param {View} view
  * @returns {string[]}
@@ -187,7 +187,7 @@ function searchedTexts(view) {
 const lowered = new WeakMap();
 
 /**
- * How many lines, rows or boxes of a view hold a text (in lower case).
+ * The number of lines, rows or boxes of a view that contain a text (in lower case).
  *
  * @param {View} view
  * @param {string} wanted

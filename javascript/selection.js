@@ -5,7 +5,7 @@ import { push } from "./known.js";
 /** @import { Links, Listener, Lit, Thing } from "./types.d.ts" */
 
 export class Selection {
-  /** @param {Pick<Links, "way">} links */
+  /** @param {Pick<Links, "related">} links */
   constructor(links) {
     this.links = links;
     /** @type {Thing[]} */
@@ -18,7 +18,7 @@ export class Selection {
   }
 
   /**
-   * `listener(lit, things)` is told when what is lit changes; `lit` is null when nothing is.
+   * `listener(lit, things)` is called when the highlighted things change; `lit` is null for none.
    *
    * @param {Listener} listener
    */
@@ -34,7 +34,7 @@ export class Selection {
   }
 
   /**
-   * Pin these things; pinning what is pinned lets it go.
+   * Pin these things; pinning them again unpins them.
    *
    * @param {Thing[]} things
    */
@@ -58,12 +58,12 @@ export class Selection {
     const key = String(things);
     if (key === this.shown && !scroll) return;
     this.shown = key;
-    const lit = things.length ? this.links.way(things) : null;
+    const lit = things.length ? this.links.related(things) : null;
     for (const listener of this.listeners) listener(lit, things, scroll && things.length > 0);
   }
 }
 
-/** Which elements show which thing; lights and dims them. */
+/** Which elements show which things; highlights them. */
 export class Shows {
   /** @param {HTMLElement} container */
   constructor(container) {
@@ -83,7 +83,7 @@ export class Shows {
   }
 
   /**
-   * Light the elements of these things, and no others.
+   * Highlight the elements of these things, and no others.
    *
    * @param {Lit} lit
    */
@@ -98,7 +98,7 @@ export class Shows {
   }
 
   /**
-   * The first lit element in the page's order.
+   * The first highlighted element in page order.
    *
    * @returns {HTMLElement | null}
    */

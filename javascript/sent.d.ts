@@ -1,4 +1,5 @@
-// What Python sends, by its fields; widgets/shapes.py says the same (tests/widgets/test_shapes.py).
+// The types of the data that Python sends; widgets/shapes.py declares the same types
+// (tests/widgets/test_shapes.py).
 
 /** A source line, an FX node or a buffer, by its number in `LinkColumns`. */
 export type Thing = number;
@@ -7,7 +8,7 @@ export type Thing = number;
 export type Tree = string | Branch;
 export type Branch = [tag: string, attributes: Record<string, string>, ...children: Tree[]];
 
-/** Its text, what it is about, and `+`, `-` or `@` in a diff. */
+/** Its text, its things, and `+`, `-` or `@` in a diff. */
 export type Line = [text: string, things?: Thing[], mark?: string];
 
 export interface Block {
@@ -16,7 +17,7 @@ export interface Block {
   first: number;
   language: string;
   lines: Line[];
-  /** Part and name of a kernel that can be edited. */
+  /** Part and name of an editable kernel. */
   kernel?: [part: string, name: string];
 }
 
@@ -26,7 +27,7 @@ export interface TextView {
   blocks: Block[];
 }
 
-/** A file that a view offers; `data` becomes JSON. */
+/** A file offered for download; `data` becomes JSON. */
 export interface OfferedFile {
   label: string;
   tip: string;
@@ -70,13 +71,13 @@ export interface GraphPicture {
   kind: "graph";
   name: string;
   title: string;
-  /** The same with its boxes: the picture's name. */
+  /** The accessible name: the title with the boxes. */
   told: string;
   items: Item[];
   frames: Frame[];
-  /** Pairs of places in `items`. */
+  /** Pairs of indices into `items`. */
   edges: number[];
-  /** Layouts by frame; "" is the whole. */
+  /** Layouts by frame; "" is the root. */
   inside: Record<string, Layout>;
 }
 
@@ -94,7 +95,7 @@ export interface GuardInput {
   requires_grad?: boolean;
 }
 
-/** Of a tensor: null is any number. */
+/** The condition of a tensor; null matches any number. */
 export type TensorCondition = ["tensor", source: string, dtype: string, requires_grad: boolean,
   sizes: (number | null)[], strides: (number | null)[]];
 /** See widgets/conditions.py. */
@@ -122,12 +123,12 @@ export interface GuardsView {
   note: string;
 }
 
-/** An instruction; its texts are numbers in the view's `texts`. */
+/** An instruction; texts are indices into the view's `texts`. */
 export type Instruction = [depth: number, fn: number, line: number, opname: number,
   argument: number, stack: number[], added: number[], renamed: [old: number, now: number][],
   things: Thing[]];
 
-/** One try of TorchDynamo to trace a frame; `rows` are the first of its `total` instructions. */
+/** One attempt of TorchDynamo to trace a frame; `rows` are the first of `total` instructions. */
 export interface Run {
   title: string;
   total: number;
@@ -152,7 +153,7 @@ export interface Pane {
   note?: string;
 }
 
-/** A number of the header and the pane that explains it; `mark` is "" or warn. */
+/** A number in the header and the pane that explains it; `mark` is "" or warn. */
 export interface Fact {
   label: string;
   value: string;
@@ -177,7 +178,7 @@ export interface Change {
 
 export interface Switches {
   title: string;
-  changes: [label: string, change: Change][];
+  changes: [label: string, change: Change, meaning: string][];
 }
 
 /** Columns of thing number 0, 1, 2, ... (see widgets/links.py). */

@@ -1,4 +1,4 @@
-// TorchDynamo at work: the instruction, the symbolic stack and the graph so far, with a slider.
+// TorchDynamo's trace: the instruction, the symbolic stack and the graph so far, with a slider.
 
 import { html, refill, targetOf } from "./dom.js";
 import { ARROWS } from "./roving.js";
@@ -47,7 +47,7 @@ class Stepper {
     this.stack = html("ol", { class: "lab-step-stack", "aria-label": say("symbolic stack, top first") });
     this.graph = html("div", { class: "lab-step-graph", "aria-label": say("graph so far") });
     const runs = html("select", {
-      "aria-label": say("which run"), onchange: () => { this.choose(Number(runs.value)); },
+      "aria-label": say("choose a run"), onchange: () => { this.choose(Number(runs.value)); },
     }, view.runs.map((run, i) => html("option", { value: i, selected: i === state.run }, run.title)));
     /** @type {HTMLElement[]} */
     this.lines = [];
@@ -58,11 +58,11 @@ class Stepper {
     }, label);
     this.element = html("div", { class: "lab-steps" },
       html("div", { class: "lab-step-head" }, view.runs.length > 1 ? runs : null,
-        button("◂", say("one instruction back"), -1), this.slider,
-        button("▸", say("one instruction on"), 1), this.said),
+        button("◂", say("previous instruction"), -1), this.slider,
+        button("▸", say("next instruction"), 1), this.said),
       html("div", { class: "lab-step-columns" }, this.code,
-        html("div", { class: "lab-step-side" }, html("h3", {}, say("stack before it")), this.stack,
-          html("h3", {}, say("graph after it")), this.graph)));
+        html("div", { class: "lab-step-side" }, html("h3", {}, say("stack before the instruction")), this.stack,
+          html("h3", {}, say("graph after the instruction")), this.graph)));
     this.code.addEventListener("keydown", (event) => this.key(event));
     this.code.addEventListener("click", (event) => {
       const line = /** @type {HTMLElement | null} */ (targetOf(event).closest(".lab-line"));
@@ -143,7 +143,7 @@ class Stepper {
   }
 
   /**
-   * The graph after instruction `at`; what this very instruction did is marked.
+   * The graph after instruction `at`; the nodes that it added are highlighted.
    *
    * @param {number} at
    */
@@ -167,7 +167,7 @@ class Stepper {
         if (i === at) fresh.add(name);
       }
     });
-    if (!lines.size) return html("p", { class: "lab-soft" }, say("no node yet"));
+    if (!lines.size) return html("p", { class: "lab-soft" }, say("no nodes yet"));
     return [...lines].map(([name, text]) => html("div", {
       class: `lab-line${fresh.has(name) ? " added" : ""}`,
     }, html("code", {}, text ? `${name} = ${text}` : say("{name}: input", { name }))));

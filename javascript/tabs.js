@@ -1,4 +1,4 @@
-// Several explorers in one output: a row of tabs above the one that is shown.
+// Several explorers in one output, as tabs.
 
 import { html, refill } from "./dom.js";
 import { render } from "./explorer.js";

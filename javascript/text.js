@@ -1,4 +1,4 @@
-// Numbered lines of source or generated code; every line knows the things that it shows.
+// Numbered lines of source or generated code; every line has the things that it shows.
 
 import { colourWhenSeen } from "./colours.js";
 import { html, targetOf } from "./dom.js";
@@ -14,8 +14,8 @@ const CHUNK = 200;
 const LINE_HEIGHT = 18.75;
 
 /**
- * Draw a text view; that of kernels has `{actions, above}`, for the head of the pane and what stands
- * over the lines.
+ * Draw a text view.  A view of kernels also has `{actions, above}`: buttons for the head of the pane,
+ * and the editor above the lines.
  *
  * @param {TextView} view
  * @param {Context} context
@@ -68,7 +68,7 @@ export function textView(view, context) {
 }
 
 /**
- * Elements of one line each, in pieces that the browser lays out when they come into sight.
+ * Group line elements into chunks, which the browser lays out when they become visible.
  *
  * @param {HTMLElement[]} elements
  */
@@ -84,7 +84,7 @@ export function inChunks(elements) {
   return chunks;
 }
 
-/** @type {Record<string, number>} How many lines a key goes down. */
+/** @type {Record<string, number>} How many lines a key moves down. */
 const STEPS = {
   ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20, Home: -Infinity, End: Infinity,
 };

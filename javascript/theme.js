@@ -1,7 +1,7 @@
-// Light or dark: as the notebook is, as the system is, or as the user chose.
+// Light or dark theme: the choice of the user, else that of the notebook, else that of the system.
 
 /**
- * Set `data-theme` on the root and keep it right until the user chooses, as long as it lives.
+ * Set `data-theme` on the root, and update it until the user chooses a theme.
  *
  * @param {HTMLElement} root
  */
@@ -29,7 +29,7 @@ export function toggleTheme(root) {
   root.dataset.chosen = "yes";
 }
 
-/** JupyterLab and VS Code say it on the body; others leave it to the system. */
+/** The theme of JupyterLab and VS Code, an attribute of the body; null in other front ends. */
 function notebookTheme() {
   const { body } = document;
   if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false" ? "dark" : "light";

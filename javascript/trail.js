@@ -1,4 +1,4 @@
-// The line at the bottom: the way of what is selected, through every phase.
+// The line at the bottom: the selection in every stage.
 
 import { html, refill } from "./dom.js";
 import { push } from "./known.js";
@@ -7,7 +7,7 @@ import { say } from "./say.js";
 /** @import { Explorer, Lit, Thing, View } from "./types.d.ts" */
 
 /**
- * @typedef {{text: string, pane: string}} Station
+ * @typedef {{text: string, pane: string}} Stage
  * @typedef {{pane: string, name: string, order: number}} CodeBlock
  */
 
@@ -28,18 +28,18 @@ export class Trail {
   show(lit) {
     if (!lit) {
       refill(this.element, html("span", { class: "lab-hint" },
-        say("Hover a line or a box to see where it came from and what became of it; click to keep it.")));
+        say("Hover over a line or a box to highlight related code in every stage. Click to pin, click again to unpin.")));
       return;
     }
-    const stations = [...this.sources(lit), ...this.nodes(lit), ...this.code(lit)];
-    const parts = stations.flatMap((station, i) => [
+    const stages = [...this.sources(lit), ...this.nodes(lit), ...this.code(lit)];
+    const parts = stages.flatMap((stage, i) => [
       i ? html("span", { class: "lab-arrow-text", "aria-hidden": "true" }, "→") : null,
-      this.link(station),
+      this.link(stage),
     ]);
     refill(this.element, parts);
   }
 
-  /** @param {Station} station */
+  /** @param {Stage} stage */
   link({ text, pane }) {
     return html("button", {
       type: "button", onclick: () => this.explorer.enter(this.explorer.show(pane, true)),
@@ -49,7 +49,7 @@ export class Trail {
 
   /**
    * @param {Set<Thing>} lit
-   * @returns {Station[]}
+   * @returns {Stage[]}
    */
   sources(lit) {
     const { links } = this.explorer;
@@ -61,7 +61,7 @@ export class Trail {
   }
 
   /**
-   * The text of a source line, cut to a glance.
+   * The text of a source line, shortened.
    *
    * @param {Thing} thing
    */
@@ -74,7 +74,7 @@ export class Trail {
   }
 
   /**
-   * Nodes and buffers, by the graph they stand in, in the order of the panes.
+   * Nodes and buffers, grouped by graph.
    *
    * @param {Set<Thing>} lit
    */
@@ -86,22 +86,22 @@ export class Trail {
       if (links.kind[thing] === "source") continue;
       push(scopes, `${links.kind[thing]} ${links.scope[thing]}`, links.label[thing]);
     }
-    /** @type {Station[]} */
-    const stations = [];
+    /** @type {Stage[]} */
+    const stages = [];
     for (const [key, names] of scopes) {
       const [kind, scope] = key.split(" ");
       const pane = order.find((id) => id === scope)
         || order.find((id) => id === `${scope}.${kind === "buffer" ? "loops" : "graph"}`);
-      if (pane) stations.push({ text: `${few(names)} (${scope.split(".").pop()})`, pane });
+      if (pane) stages.push({ text: `${few(names)} (${scope.split(".").pop()})`, pane });
     }
-    return stations;
+    return stages;
   }
 
   /**
    * Lines of generated code.
    *
    * @param {Set<Thing>} lit
-   * @returns {Station[]}
+   * @returns {Stage[]}
    */
   code(lit) {
     /** @type {Map<CodeBlock, number[]>} */
@@ -110,12 +110,12 @@ export class Trail {
       for (const [block, line] of this.codeIndex.get(thing) || []) push(lines, block, line);
     }
     const found = [...lines].sort(([a], [b]) => a.order - b.order);
-    const stations = found.slice(0, MOST).map(([block, numbers]) => ({
+    const stages = found.slice(0, MOST).map(([block, numbers]) => ({
       text: `${block.name}: ${ranges([...new Set(numbers)].sort((a, b) => a - b))}`, pane: block.pane,
     }));
     const more = found.length - MOST;
-    if (more > 0) stations.push({ text: say("{more} more kernels", { more }), pane: found[MOST][0].pane });
-    return stations;
+    if (more > 0) stages.push({ text: say("{more} more kernels", { more }), pane: found[MOST][0].pane });
+    return stages;
   }
 
   /**

@@ -1,4 +1,4 @@
-// Trees `[tag, attributes, ...children]` that Python made (see markup.py): built, and read as text.
+// Trees `[tag, attributes, ...children]` from Python (see markup.py): as elements, and as text.
 
 import { html, svg } from "./dom.js";
 
@@ -8,8 +8,8 @@ const HTML = /** @type {Make} */ (html);
 const SVG = /** @type {Make} */ (svg);
 
 /**
- * The element of a tree; strings become text, whatever they contain.  `each` is told every element
- * with its tree.  What a hidden element holds is not built: `fill` does, once it is to be seen.
+ * Build the element of a tree; strings become text, never HTML.  `each` is called with every element
+ * and its tree.  The children of a hidden element are built later, by `fill`.
  *
  * @param {Branch} node
  * @param {(element: HTMLElement, node: Branch) => void} each
@@ -42,7 +42,7 @@ export function fill(element, node, each, make = HTML) {
 const childrenOf = ([, , ...children]) => children;
 
 /**
- * The tree as it is while a slider stands at a step (see `at_step` in markup.py).
+ * The tree at a step of its slider (see `at_step` in markup.py).
  *
  * @param {Branch} node
  * @param {number} step
@@ -56,7 +56,7 @@ export function atStep(node, step) {
 }
 
 /**
- * Whether what has these steps (`"0 2"`) is there at a step; what has none always is.
+ * Whether an element with these steps (`"0 2"`) exists at a step; without steps it always does.
  *
  * @param {string | null | undefined} steps
  * @param {number} step
@@ -69,7 +69,7 @@ const ASIDE = /(^| )lab-sign( |$)/;
 const LINES = ["p", "h3", "tr"];
 
 /**
- * What a part says: what its `<title>` says if it has one, else its cells between tabs.
+ * The text of a part: that of its `<title>`, otherwise its cells separated by tabs.
  *
  * @param {Branch} node
  */
@@ -80,7 +80,7 @@ export function partText(node) {
 }
 
 /**
- * The lines of a view's text: its sentences, and each of its parts; not what is hidden.
+ * The lines of a view's text: its sentences and its parts, without hidden elements.
  *
  * @param {Tree} node
  * @returns {string[]}
@@ -92,7 +92,7 @@ export function textLines(node) {
 }
 
 /**
- * What a search in a view that is closed looks at: parts, and the rows that they open.
+ * The searchable texts of a closed view: its parts, and the rows that they open.
  *
  * @param {Tree} node
  * @returns {string[]}

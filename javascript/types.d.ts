@@ -1,5 +1,4 @@
-// The shapes that modules share: what Python sends, what the page keeps with it, and what views give
-// the explorer.
+// Types shared by the modules: the data from Python, the state of the page, and the interface of views.
 
 import type { Explorer } from "./explorer.js";
 import type { Links } from "./links.js";
@@ -12,7 +11,7 @@ import type { Words } from "./words.js";
 export type * from "./sent.d.ts";
 export type { Explorer, Links, Selection, WhatIf, Words };
 
-/** What the page keeps with what it shows: it is there again when a pane is. */
+/** State that the page stores in the document, so that it survives when a pane is closed. */
 declare module "./sent.d.ts" {
   interface Block { draft?: Draft }
   interface TextView { editing?: Block | null }
@@ -21,7 +20,7 @@ declare module "./sent.d.ts" {
   interface StepsView { state?: { run: number; at: number } }
 }
 
-/** A kernel's text as it is edited, and what came of running it. */
+/** The edited text of a kernel, and the result of running it. */
 export interface Draft {
   text: string;
   said: string;
@@ -35,18 +34,18 @@ export interface GuardsState {
   values: GuardInput[];
   said: string;
   calls: Call[];
-  /** When the first call was made. */
+  /** The time of the first call. */
   first?: number;
 }
 
-/** What is lit; null when nothing is. */
+/** The highlighted things; null for none. */
 export type Lit = Set<Thing> | null;
 export type Listener = (lit: Lit, things: Thing[], scroll?: boolean) => void;
 
-/** Of a thing: the colour of its first source line, and that line. */
+/** The colour and the number of the first source line of a thing. */
 export interface Cue { hue: number; number: string; title: string }
 
-/** What all views of an explorer share. */
+/** The state shared by all views of an explorer. */
 export interface Context {
   links: Links;
   selection: Selection;
@@ -54,13 +53,13 @@ export interface Context {
   whatIf: WhatIf | null;
 }
 
-/** What the explorer asks of a view. */
+/** The interface of a view. */
 export interface Drawn {
   element: HTMLElement;
   light(lit: Lit, scroll?: boolean): void;
-  /** The elements that hold a text (in lower case), one for each hit: a closed frame has many. */
+  /** The elements that contain a text (in lower case), one per hit; a closed frame may repeat. */
   find(query: string): Element[];
-  /** Open what hides hits of the last `find`, by their places: says whether elements changed. */
+  /** Open the elements that hide hits of the last `find`; returns whether elements changed. */
   reveal?(places: number[]): boolean;
   text(): string;
   actions?: HTMLElement[];
@@ -71,10 +70,10 @@ export interface Drawn {
   goTo?(line: number): void;
 }
 
-/** A place where a pane is shown. */
+/** A place that shows a pane. */
 export interface Slot { element: HTMLElement; view: Drawn; id: string }
 
-/** An element that is about something. */
+/** An element with things. */
 export interface Part { element: HTMLElement | SVGElement; things: Thing[] }
 
 /** A line of a text view. */
@@ -87,7 +86,7 @@ export interface Node extends Box { group: SVGElement; things: Thing[] }
 
 export interface Arrow { from: string; to: string; points: [x: number, y: number][] }
 
-/** A drawing and its size, to be saved as a picture. */
+/** A drawing and its size, for export. */
 export interface Drawing { element: SVGElement; width: number; height: number }
 
 /** Attributes and `on...` listeners of a new element. */
@@ -95,13 +94,13 @@ export type Attributes = {
   [name in keyof HTMLElementEventMap as `on${name}`]?: (event: HTMLElementEventMap[name]) => unknown;
 } & { [name: string]: string | number | boolean | null | undefined | ((event: never) => unknown) };
 
-/** A child of a new element, or several; null is left out. */
+/** A child of a new element, or several; null is omitted. */
 export type Children = Child | Child[];
 export type Child = globalThis.Node | string | null | undefined | false;
 
 export type Make = (tag: string, attributes: Attributes, ...children: Children[]) => HTMLElement | SVGElement;
 
-/** What Python answers to a request. */
+/** The answer of Python to a request. */
 export interface Answer {
   id?: string;
   error?: string;
@@ -116,16 +115,16 @@ export interface Answer {
 
 export interface Request { show?: string; target?: string; [more: string]: unknown }
 
-/** A kernel of a notebook, as its manager of widgets shows it. */
+/** A notebook kernel, as the widget manager exposes it. */
 export interface Kernel {
   isDisposed: boolean;
   status: string;
   statusChanged?: { connect(told: (sender: unknown, status: string) => void): void };
 }
 
-/** A widget's model, as anywidget gives it. */
+/** The model of a widget, passed by anywidget. */
 export interface Model {
-  /** The traits that widgets here have. */
+  /** The traits of the widgets in this package. */
   get(name: "channel"): string;
   get(name: "tree"): Branch;
   get(name: "document"): Packed;
@@ -139,13 +138,13 @@ export interface Model {
   };
 }
 
-/** What anywidget gives to a widget that is drawn. */
+/** The argument of a widget's `render`, passed by anywidget. */
 export interface Rendered { model: Model; el: HTMLElement }
 
 /** JSON data. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
-/** A document as Python packed it. */
+/** A document packed by Python. */
 export interface Packed { shared: Json[]; data: Json }
 
 export type { Connection, Instruction };

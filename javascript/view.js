@@ -1,4 +1,4 @@
-// Views that Python made as trees: one layer gives all of them hover, pin, keyboard, search and text.
+// Views made of trees from Python: hover, pin, keyboard, search and text for all of them.
 
 import { download, html, targetOf } from "./dom.js";
 import { exportButtons } from "./export.js";
@@ -63,7 +63,7 @@ export function treeView(view, context) {
   };
 }
 
-/** An element that is about something: it can be pointed at, reached by arrows, and found. */
+/** An element with things: hover, arrow keys and search reach it. */
 class Part {
   /**
    * @param {HTMLElement} element
@@ -88,7 +88,7 @@ class Part {
 }
 
 /**
- * Names in the bars of a timeline end with … where their bar does (`svg.py`, `shortened`).
+ * Shorten the names in the bars of a timeline to the width of their bar (`svg.py`, `shortened`).
  *
  * @param {Element} drawing
  */
@@ -108,7 +108,7 @@ function cutNames(drawing) {
 }
 
 /**
- * A button in the row above, which opens a hidden row; it is filled when it is first opened.
+ * Add a button to the row above that opens a hidden row; the row is filled when first opened.
  *
  * @param {HTMLElement} folded
  * @param {() => void} fillIt
@@ -127,7 +127,7 @@ function openFromAbove(folded, fillIt) {
 }
 
 /**
- * "force" or "forbid" for two buffers of one part; it is seen where there is somebody to ask.
+ * A button that forces or forbids the fusion of two buffers; it is visible in a live explorer.
  *
  * @param {Record<string, string>} attributes
  * @param {Context} context
@@ -136,15 +136,15 @@ function pairButton(attributes, context) {
   const [choice, producer, consumer, part] = attributes["data-pair"].split(" ");
   return html("button", {
     class: "lab-pair", type: "button",
-    "aria-label": say(`${choice} {producer} and {consumer}`, { producer, consumer }),
-    title: say(`compile again and ${choice} this pair in {part}`, { part }),
+    "aria-label": say(`${choice} fusion of {producer} and {consumer}`, { producer, consumer }),
+    title: say(`recompile and ${choice} fusion of this pair in {part}`, { part }),
     onclick: () => context.whatIf?.togglePair(
       /** @type {"force" | "forbid"} */ (choice), [producer, consumer, part]),
   }, say(choice));
 }
 
 /**
- * Buttons beside the note: the files that a view offers, and its drawing as a picture.
+ * Add buttons next to the note: download the files of a view, and export its drawing.
  *
  * @param {HTMLElement} element
  * @param {TreeView} view

@@ -1,4 +1,4 @@
-// What if: changes to the options, the answer of the compiler, and how it differs.
+// What if: change options, recompile, and show the differences.
 
 import { countSeconds, html, refill } from "./dom.js";
 import { say } from "./say.js";
@@ -7,7 +7,7 @@ import { say } from "./say.js";
 
 /** @typedef {[producer: string, consumer: string, part: string]} Pair */
 
-/** The bar under the header: what is changed, what else can be, and what came of it. */
+/** The bar under the header: the current changes, the list of changes, and the verdict. */
 export class WhatIf {
   /**
    * @param {Explorer} explorer
@@ -27,32 +27,32 @@ export class WhatIf {
     this.element = html("div", { class: "lab-whatif" },
       html("span", { class: "lab-whatif-title" }, say("What if")), this.chips, this.choice,
       html("button", {
-        type: "button", title: say("time it beside eager and stock torch.compile (lab.bench)"),
-        onclick: () => this.showMore({ show: "bench" }, "measuring, compiling stock's too"),
+        type: "button", title: say("benchmark against eager and stock torch.compile (lab.bench)"),
+        onclick: () => this.showMore({ show: "bench" }, "measuring; this also compiles with stock"),
       }, say("bench")), this.verdict);
   }
 
   chooser() {
     const groups = this.explorer.doc.switches.map(({ title, changes }) => html("optgroup", {
       label: say(title),
-    }, changes.map(([label, change]) => html("option", { value: JSON.stringify(change) }, label))));
-    groups.push(html("optgroup", { label: say("show also") }, LOWER.map(([label, request]) => html(
-      "option", { value: JSON.stringify(request) }, say(label)))));
+    }, changes.map(([label, change, meaning]) => option(label, change, meaning))));
+    groups.push(html("optgroup", { label: say("also show") }, LOWER.map(
+      ([label, request, meaning]) => option(say(label), request, say(meaning)))));
     const select = html("select", {
-      "aria-label": say("change something and compile again"),
+      "aria-label": say("choose a change and recompile"),
       onchange: () => {
-        const label = select.selectedOptions[0].textContent;
+        const label = select.selectedOptions[0].dataset.label ?? "";
         const chosen = JSON.parse(select.value);
         select.selectedIndex = 0;
         if (chosen.show) this.showLower(chosen);
         else this.add(label, chosen);
       },
-    }, html("option", { value: "" }, say("change something …")), groups);
+    }, html("option", { value: "" }, say("choose a change…")), groups);
     return select;
   }
 
   /**
-   * Forbid or force a pair; again, or the opposite, takes it back.
+   * Forbid or force a pair; repeating the choice, or choosing the opposite, removes it.
    *
    * @param {"forbid" | "force"} choice
    * @param {Pair} pair
@@ -87,7 +87,7 @@ export class WhatIf {
   }
 
   /**
-   * The slider of the memory view; null is the budget that was compiled.
+   * Set the memory budget; null is the compiled budget.
    *
    * @param {number | null} budget
    */
@@ -102,8 +102,8 @@ export class WhatIf {
   async run() {
     const held = this.chips.querySelector(":focus");
     refill(this.chips, [...this.changes.keys()].map((label) => html("button", {
-      type: "button", class: "lab-chip", title: say("take this back"),
-      "aria-label": say("take back: {label}", { label }), onclick: () => this.drop(label),
+      type: "button", class: "lab-chip", title: say("remove this change"),
+      "aria-label": say("remove change: {label}", { label }), onclick: () => this.drop(label),
     }, `${label} ×`)));
     if (held) this.choice.focus();
     const number = ++this.asked;
@@ -125,7 +125,7 @@ export class WhatIf {
   }
 
   /**
-   * Panes below the generated code, made when they are asked for; they follow what is changed.
+   * Show panes below the generated code, and update them after every change.
    *
    * @param {Request} request
    */
@@ -144,7 +144,7 @@ export class WhatIf {
   }
 
   /**
-   * Ask for more panes of the code with its changes; the title of their group, null if it failed.
+   * Request more panes for the changed code; returns the title of their group, null if it failed.
    *
    * @param {Request} request
    */
@@ -166,15 +166,29 @@ export class WhatIf {
 
 }
 
-/** @type {[label: string, request: Request][]} */
+/** @type {[label: string, request: Request, meaning: string][]} */
 const LOWER = [
-  ["Triton's ladder for cuda:90", { show: "ladder", target: "cuda:90" }],
-  ["Triton's ladder for hip:gfx942", { show: "ladder", target: "hip:gfx942" }],
-  ["assembly of the C++ kernels", { show: "assembly" }],
+  ["Triton ladder for cuda:90", { show: "ladder", target: "cuda:90" },
+    "TTIR, TTGIR, LLVM IR and PTX for NVIDIA Hopper (H100)"],
+  ["Triton ladder for hip:gfx942", { show: "ladder", target: "hip:gfx942" },
+    "TTIR, TTGIR, LLVM IR and AMDGCN for AMD MI300"],
+  ["assembly of the C++ kernels", { show: "assembly" }, "machine code for the CPU"],
 ];
 
 /**
- * Lists of several changes are joined; of single values the last one counts.
+ * A choice of the list: its label and what it does; only the label is shown once it is chosen.
+ *
+ * @param {string} label
+ * @param {Change | Request} value
+ * @param {string} meaning
+ */
+function option(label, value, meaning) {
+  return html("option", { value: JSON.stringify(value), title: meaning, "data-label": label },
+    `${label} – ${meaning}`);
+}
+
+/**
+ * Merge several changes: lists are concatenated, for single values the last one is used.
  *
  * @param {Change[]} changes
  */

@@ -1,4 +1,4 @@
-// What a word means: a term's sentence from the glossary, on hover, on focus, and for screen readers.
+// Tooltips for terms of the glossary, on hover, on focus, and for screen readers.
 
 import { html, targetOf } from "./dom.js";
 import { enlarged } from "./present.js";
@@ -8,7 +8,7 @@ const TIP_GAP = 6;
 
 export class Words {
   /**
-   * Sentences appear inside `root`.
+   * Tooltips are added to `root`.
    *
    * @param {HTMLElement} root
    * @param {Record<string, string>} meanings `{term: sentence}` (see words.py)
@@ -29,7 +29,7 @@ export class Words {
   }
 
   /**
-   * The sentence of a heading in the pane with this title; "" if it has none.
+   * The meaning of a heading in the pane with this title; "" if it has none.
    *
    * @param {string} heading
    */
@@ -43,7 +43,7 @@ export class Words {
   }
 
   /**
-   * Make an element tell the meaning of its heading; what was its title follows below that.
+   * Add the meaning of its heading to an element as a tooltip, followed by its title.
    *
    * @template {HTMLElement} E
    * @param {E} element

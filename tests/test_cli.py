@@ -74,7 +74,7 @@ def test_mistakes_are_told_in_a_sentence(tmp_path: Path, mine: Path, capsys) -> 
     assert "ZeroDivisionError" in said and "statistics.py, line 12" in said
     assert "--traceback" in said
     said = answer(capsys, "explain", f"{mine}:unfit")
-    assert "[3] + [4] do not fit" in said and "return y + torch.ones(4)" in said
+    assert "shape mismatch: [3] + [4]" in said and "return y + torch.ones(4)" in said
     assert "statistics.py, line 18" in said
     said = answer(capsys, "explain", f"{mine}:endless")
     assert said.startswith("RecursionError") and len(said.splitlines()) == 2

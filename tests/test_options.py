@@ -13,7 +13,12 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.compiler.base.errors import BadOption, NothingToChange, UnknownTarget, rather
+from inductor_lab.compiler.base.errors import (
+    BadOption,
+    NothingToChange,
+    UnknownTarget,
+    unknown_name,
+)
 from inductor_lab.compiler.base.inductor_options import OURS, hint
 from inductor_lab.compiler.base.options import FusionOptions, Options
 from inductor_lab.compiler.runtime.prestart import tell_of_mode
@@ -117,9 +122,9 @@ def test_the_hints_speak_of_options_that_there_are() -> None:
 
 
 def test_a_slip_of_the_pen_gets_the_name_that_was_meant() -> None:
-    with pytest.raises(BadOption, match="perhaps memory_budget"):
+    with pytest.raises(BadOption, match="'memory_budgte'; did you mean 'memory_budget'"):
         Options.make({"memory_budgte": 0.5})
-    with pytest.raises(BadOption, match=r"fusion.frobid.*\n *perhaps forbid"):
+    with pytest.raises(BadOption, match=r"unknown option 'frobid'; did you mean 'forbid'"):
         Options.make({"fusion": {"frobid": []}})
 
 
@@ -128,7 +133,7 @@ def test_a_slip_of_the_pen_gets_the_name_that_was_meant() -> None:
     ({"accelerators_off": ["poool"]}, "pool"), ({"fusion": {"off": ["byte_saved"]}}, "bytes_saved"),
 ])  # fmt: skip
 def test_so_does_a_name_in_a_list(options: dict[str, Any], meant: str) -> None:
-    with pytest.raises(BadOption, match=rf"perhaps {meant}\n *there are .*{meant}"):
+    with pytest.raises(BadOption, match=rf"did you mean '{meant}'\?\n *Valid names: .*{meant}"):
         lab.inspect(torch.sin, torch.ones(3), options=options)
 
 
@@ -165,11 +170,12 @@ def broken_in_two(x: torch.Tensor) -> torch.Tensor:
 
 ONLY_IN_SECOND = ("buf0", "buf3", "g1.forward")
 REFUSED = {
-    ("buf0", "bug1"): r"bug1: perhaps buf1\n  there are buf0, buf1, ",
-    ("buf99", "buf0"): r"buf99: there is none of this name\n  there are buf0, ",
-    ("x", "buf0"): "x: there is none",
-    ("buf0", "buf1", "g1.forwards"): r"g1\.forwards: perhaps g1\.forward\n  there are g0",
-    (*ONLY_IN_SECOND[:2], "g0.forward"): "buf3: ",
+    ("buf0", "bug1"): r"buffer 'bug1'; did you mean 'buf1'\?\n  Valid buffers: buf0, buf1, ",
+    ("buf99", "buf0"): r"unknown buffer 'buf99'\n  Valid buffers: buf0, ",
+    ("x", "buf0"): "unknown buffer 'x'",
+    ("buf0", "buf1", "g1.forwards"):
+        r"'g1\.forwards'; did you mean 'g1\.forward'\?\n  Valid parts: g0",
+    (*ONLY_IN_SECOND[:2], "g0.forward"): "unknown buffer 'buf3'",
 }
 
 
@@ -183,7 +189,7 @@ def test_pairs_are_of_buffers_that_a_part_has(option: str) -> None:
     for wrong, said in REFUSED.items():
         with pytest.raises(BadOption, match=said) as refused:
             c.what_if(**{option: [wrong]})
-        assert f"fusion.{option}={wrong}" in str(refused.value)
+        assert f"option fusion.{option}: {wrong}" in str(refused.value)
         with pytest.raises(BadOption, match=said):
             lab.inspect(broken_in_two, torch.randn(4, 5), options={"fusion": {option: [wrong]}})
     with pytest.raises(BadOption, match="no graph was captured"):
@@ -191,4 +197,4 @@ def test_pairs_are_of_buffers_that_a_part_has(option: str) -> None:
 
 
 def test_many_names_are_not_all_listed() -> None:
-    assert rather("x", [f"b{n}" for n in range(999)]).endswith("b48, b49, ...")
+    assert unknown_name("buffer", "x", [f"b{n}" for n in range(999)])[1].endswith("b48, b49, ...")

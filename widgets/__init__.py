@@ -1,8 +1,8 @@
-"""What people see: pictures, the explorer and the report, drawn from finished values.
+"""The user interface: pictures, the explorer and reports, drawn from finished results.
 
-`links` says what came from what, `model` turns a compilation into plain JSON data, and the ES
-modules beside these files draw that data.  Nothing in the compiler names this package: it asks
-`display`, which asks `drawing`.
+`links` records which code came from which, `model` turns a compilation into plain JSON data, and
+the ES modules in `javascript/` draw that data.  The compiler does not import this package: it calls
+`display`, which calls `drawing`.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ _HOMES = {
 
 
 def drawing(name: str) -> Callable[..., Any]:
-    """The function that draws what `inductor_lab.compiler.base.display` asks for by this name."""
+    """The drawing function that `inductor_lab.compiler.base.display` requests by this name."""
     module, function = _HOMES[name].split(".", 1)
     found: Callable[..., Any] = attrgetter(function)(import_module(f"{__name__}.{module}"))
     return found

@@ -1,4 +1,4 @@
-"""What gives how much, as a table: the call with each pass taken out."""
+"""An ablation as a table: the time of the call with each pass disabled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inductor_lab.widgets.page import bench_style
 
 
 def ablation_html(found: Ablation) -> str:
-    """For a cell's output."""
+    """HTML for a cell's output."""
     rows = ((*cells, translate(what)) for *cells, what in (row.cells for row in found.rows))
     page = element(
         "div",

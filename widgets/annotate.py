@@ -1,10 +1,11 @@
-"""The user's source, each line shaded by the bytes that it moves; opened, its own code.
+"""The user's source, each line shaded by its memory traffic.  A line opens to its generated code.
 
-Once a compilation is measured, by its share of the time: a kernel's time is split as its bytes are.
+After `measure()`, lines are shaded by their share of the time instead.  The time of a kernel is
+split in proportion to its bytes.
 
-A kernel's bytes are split among the lines that load and store its buffers: a buffer counts for the
-lines whose nests read it, in equal parts, as a stored buffer does for the lines it came from.  So
-the lines add up to what the schedule says.
+The bytes of a kernel are split among the source lines that load and store its buffers.  The bytes
+of a loaded buffer are divided equally among the lines whose loop nests read it.  The bytes of a
+stored buffer go to the lines it came from.  The sum over all lines is the total of the schedule.
 """
 
 from __future__ import annotations
@@ -43,17 +44,17 @@ white-space:pre;overflow-wrap:normal;min-width:max-content}
 .lab-ann b{display:inline-block;width:8em;text-align:right;font-weight:400;padding-right:1em}
 """
 STRONGEST = 0.38
-"""Opacity of the heaviest line; with more, text would lose its contrast."""
-NO_LINE = "in no line of yours"
+"""Opacity of the heaviest line; a higher opacity makes the text hard to read."""
+NO_LINE = "in no line of your code"
 NO_TIME = 1e-12
-"""Seconds that are the rounding of a sum."""
+"""Seconds; smaller remainders are rounding errors of a sum."""
 
 
 @dataclass(frozen=True)
 class AnnotatedLine:
-    """A line of source, what it moves, and the generated lines that it became.
+    """A line of source, its memory traffic, and the lines generated from it.
 
-    `seconds` are 0 before the compilation is measured.
+    `seconds` is 0 before the compilation is measured.
     """
 
     number: int
@@ -65,9 +66,9 @@ class AnnotatedLine:
 
 
 class Annotated:
-    """A compilation's source with bytes; `blocks` has (file, lines) for each stretch of source.
+    """A compilation's source with memory traffic; `blocks` has (file, lines) for each source range.
 
-    `elsewhere` are the bytes and seconds that no line of these answers for.
+    `elsewhere` has the bytes and seconds that belong to none of these lines.
     """
 
     def __init__(self, compilation: Compilation) -> None:
@@ -96,7 +97,7 @@ class Annotated:
         return f"Annotated({self.total})"
 
     def __str__(self) -> str:
-        lines = [f"{self.total} in all"]
+        lines = [self.total]
         for file, found in self.blocks:
             lines.append(file)
             for line in found:
@@ -109,8 +110,8 @@ class Annotated:
         lines = [line for _, found in self.blocks for line in found]
         most = max((self._weight(line.nbytes, line.seconds) for line in lines), default=0) or 1
         parts = [f"<style>{STYLE}{SHADES}</style>"]
-        told = "{name}: {moved} moved in {took} in all; open a line to see its code" if (
-            self.measured) else "{name}: {moved} moved in all; open a line to see its code"
+        told = "{name}: {moved} moved in {took}; open a line to see its code" if (
+            self.measured) else "{name}: {moved} moved; open a line to see its code"
         total = say(told, name=self.name, moved=self.moved, took=self.took)
         parts.append(f"<p>{escape(total)}</p>")
         for file, found in self.blocks:
@@ -126,7 +127,7 @@ class Annotated:
         return seconds if self.measured else nbytes
 
     def _amount(self, nbytes: float, seconds: float) -> str:
-        """What stands beside a line; nothing where roundings are all that is left."""
+        """The number next to a line; "" if only rounding errors remain."""
         if self.measured:
             return duration(seconds) if seconds > NO_TIME else ""
         return bytes_text(round(nbytes)) if round(nbytes) else ""
@@ -146,7 +147,7 @@ def _line_html(line: AnnotatedLine, amount: str, share: float) -> str:
 
 
 def amounts_by_line(compilation: Compilation, links: Links) -> dict[Thing, tuple[float, float]]:
-    """Source line → (bytes, seconds) of all kernels and library calls that it answers for."""
+    """Source line → (bytes, seconds) of the kernels and library calls that came from it."""
     found: dict[Thing, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for number, graph in enumerate(compilation.graphs):
         for part in graph.parts:
@@ -160,7 +161,7 @@ def amounts_by_line(compilation: Compilation, links: Links) -> dict[Thing, tuple
 
 
 def _amounts(part: CompiledPart) -> Iterator[tuple[float, float, Iterable[str]]]:
-    """(bytes, seconds, the FX nodes that answer for them)."""
+    """(bytes, seconds, FX nodes they belong to)."""
     buffers = part.loops.buffers
     for position, step in enumerate(part.schedule.steps):
         took = part.times[position].seconds if part.times else 0.0
@@ -173,7 +174,7 @@ def _amounts(part: CompiledPart) -> Iterator[tuple[float, float, Iterable[str]]]
 def _timed(
     shares: Sequence[tuple[float, Iterable[str]]], took: float
 ) -> Iterator[tuple[float, float, Iterable[str]]]:
-    """A kernel's shares with its seconds, split as its bytes are; in equal parts if it has none."""
+    """Split a kernel's seconds in proportion to its bytes; equally if it moves no bytes."""
     whole = math.fsum(nbytes for nbytes, _ in shares)
     for nbytes, nodes in shares:
         yield nbytes, took * (nbytes / whole if whole else 1 / len(shares)), nodes
@@ -208,7 +209,7 @@ def _nbytes(buffer: Buffer) -> float:
 
 
 def _became(compilation: Compilation, links: Links) -> dict[str, dict[Thing, list[str]]]:
-    """Source line → the lines of all loop programs, and of all kernels, that came from it."""
+    """Source line → the lines of loop programs and kernels that came from it."""
     loops: dict[Thing, list[str]] = defaultdict(list)
     code: dict[Thing, list[str]] = defaultdict(list)
     for number, graph in enumerate(compilation.graphs):

@@ -1,4 +1,4 @@
-"""Benchmarks as people see them: the page of a result, and the view of one that is running."""
+"""Pages of benchmarks: of a finished result, and of a running benchmark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from inductor_lab.widgets.page import bench_script, bench_style, page
 
 
 def chart(result: Measured) -> Tree | None:
-    """The picture that says most about a result; None as long as nothing was measured."""
+    """The main chart of a result; None if nothing has been measured."""
     match result:
         case SweepResult():
             return sweep_chart(result)
@@ -32,25 +32,25 @@ def chart(result: Measured) -> Tree | None:
 
 
 def roofline(result: Measured) -> Tree | None:
-    """Kernels under the machine's roofs, where they were measured and agree."""
+    """The roofline chart; None if the machine's limits are unknown or unreliable."""
     if isinstance(result, BenchResult) and result.limits is not None and not result.limits.doubt:
         return roofline_chart(result.steps, result.limits)
     return None
 
 
 def svg(result: Measured, view: str = "chart") -> Svg:
-    """The "chart" or the "roofline" as the text of an SVG file; raises UnknownName."""
+    """The "chart" or the "roofline" as SVG text; raises UnknownName."""
     drawn = {"chart": chart, "roofline": roofline}.get(view, lambda _: None)(result)
     if drawn is None:
         raise UnknownName(
-            f"this {type(result).__name__} has no picture called {view!r}",
-            todo="there is chart where something was timed, roofline where kernels were",
+            f"this {type(result).__name__} has no view {view!r}",
+            todo='"chart" needs measured times, "roofline" needs timed kernels',
         )
     return Svg(written(drawn) + "\n")
 
 
 def tree(result: Measured, running: Tree | None = None) -> Tree:
-    """The whole page of a result, also of one that is not complete yet."""
+    """The page of a result, which may be incomplete."""
     first, *others = result.tables
     return element(
         "div",
@@ -73,7 +73,7 @@ def tree(result: Measured, running: Tree | None = None) -> Tree:
 
 
 def html(result: Measured) -> str:
-    """For a cell's output: readable without a script, which only adds a button."""
+    """HTML for a cell's output; it is readable without its script, which only adds a button."""
     name = f"lab-{secrets.token_hex(6)}"
     return (
         f'<style>{bench_style()}</style><div id="{name}">{written(tree(result))}</div>'
@@ -83,5 +83,5 @@ def html(result: Measured) -> str:
 
 
 def write_page(result: Measured, path: Path) -> Path:
-    """One HTML file with everything in it; raises CannotWrite."""
+    """Write a self-contained HTML file; raises CannotWrite."""
     return write_text(path, page(result.title, html(result)), "report")

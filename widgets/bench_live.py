@@ -1,4 +1,4 @@
-"""A running benchmark in the output of its cell: bar, plot and table so far."""
+"""A running benchmark in the output of its cell: progress bar, plot and table so far."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from inductor_lab.widgets.bench import tree
 from inductor_lab.widgets.markup import Tree, element, written
 from inductor_lab.widgets.page import bench_style, bench_widget_script
 
-HOW_TO_STOP = "Interrupt the kernel (■) to stop and keep what is measured."
+HOW_TO_STOP = "Interrupt the kernel (■) to stop. Results so far are kept."
 
 
 class RunningBenchmark(anywidget.AnyWidget):
-    """A widget that draws the tree that it is given, each time it is given another."""
+    """A widget that draws its `tree`, and redraws it when the tree changes."""
 
     _esm = bench_widget_script()
     _css = bench_style()
@@ -27,9 +27,9 @@ class RunningBenchmark(anywidget.AnyWidget):
 
 
 class LiveProgress(Progress):
-    """Bar, plot and table in the output of the cell that runs; a line when it is done.
+    """Progress bar, plot and table in the output of the running cell; one line when it is done.
 
-    The line alone stays because the cell shows the result itself, if it is its last value.
+    Only the line remains, since the cell displays the result itself if it is its last expression.
     """
 
     def __init__(self) -> None:
@@ -52,11 +52,11 @@ class LiveProgress(Progress):
 
 
 def running(done: float, doing: str, seconds: float) -> Tree:
-    """The bar, what is being done, and since when."""
+    """The progress bar, the current step, and the elapsed time."""
     percent = f"{100 * done:.0f}"
     bar = {"class": "lab-progress", "role": "progressbar", "aria-label": "benchmark",
            "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": percent}  # fmt: skip
-    # the page counts on from here, as Python may be busy for long
+    # the page continues counting, since Python may not send an update for a long time
     passed = f"{seconds:.1f}"
     since = element("span", {"class": "lab-since", "data-since": passed}, f"{passed} s")
     return element(

@@ -1,4 +1,4 @@
-"""A benchmark of what an explorer shows: `lab.bench`, as a pane."""
+"""A benchmark of the inspected call (`lab.bench`) as a pane of the explorer."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 SECONDS = 1.0
 PATIENCE = 290.0
-"""Seconds, stock's compile included; the page waits a little longer."""
+"""Time limit in seconds, including the compilation by stock; the page waits a little longer."""
 
 
 def benched(compilation: Compilation) -> BenchResult:
-    """The inspected call beside eager and stock torch.compile, with its gradient if it has one.
+    """Benchmark the inspected call against eager and stock torch.compile, with gradients if any.
 
-    In a process of its own where that can be had: a benchmark forgets what torch.compile has
-    compiled, and this explorer still asks for it.  Raises NotRunnable if it does not end.
+    Runs in a separate process if possible: a benchmark resets torch.compile, and this explorer
+    still needs its compiled code.  Raises NotRunnable if it does not finish.
     """
     call = call_of(compilation)
     run = partial(bench, call.fn, *call.args, **call.kwargs)
@@ -48,11 +48,11 @@ def benched(compilation: Compilation) -> BenchResult:
 
 
 def bench_pane(result: BenchResult) -> Pane:
-    """What came out in words, the bars of a call's time, and all tables."""
+    """The verdict, bars for the time per call, and all tables."""
     seconds = {name: result.timings.median_ms(name) / 1e3 for name in result.timings.seconds}
     said = [*result.sentences, str(result.machine)]
     views = [
-        table_view("verdict", ("what came out",), [row([sentence]) for sentence in said]),
+        table_view("verdict", ("results",), [row([sentence]) for sentence in said]),
         bars_view("per call", seconds, result.work),
         *(table_view(name, table.columns, map(row, table.rows))
           for name, table in zip(("compilers", "kernels"), result.tables, strict=False)),

@@ -1,7 +1,7 @@
-"""What each memory budget keeps for the backward: picture, sentence and table, under a slider.
+"""What each memory budget saves for the backward: bars, a sentence and a table, with a slider.
 
-Python draws every cut.  A page shows one at a time (`data-steps`, see `markup.py`), and so does the
-picture that stands alone.
+Python draws all cuts.  The page and the standalone picture show one at a time (`data-steps`, see
+`markup.py`).
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from inductor_lab.widgets.svg import SUB, drawing, drawing_svg, width_of
 from inductor_lab.widgets.views import Row, note_tree, row, table_view, tree_view
 
 NAMES, LONGEST, LINE = 104, 140, 22
-"""Pixels: of the budgets' names, of the longest bar, and from one bar to the next; with the text
-after the bars most pictures fit into a quarter of a page of 1,400."""
-COLUMNS = ("value", ">size", "here", "as compiled, because")
+"""Pixels: width of the budgets' names, of the longest bar, and the height of a row.  With the text
+after the bars, most pictures fit into a quarter of a 1,400 px page."""
+COLUMNS = ("value", ">size", "choice", "reason as compiled")
 
 
 def budget_view(partition: Partition, scope: str, links: Links) -> BudgetView:
-    """All cuts of a partition; the slider starts at the one that was compiled."""
+    """All cuts of a partition; the slider starts at the compiled one."""
     compiled = _nearest(partition)
     note = say(
-        "Eager mode keeps {eager} for the backward. Inputs are alive anyway and do not count.",
+        "Eager mode saves {eager} for the backward. "
+        "Inputs are excluded (they stay in memory anyway).",
         eager=bytes_text(partition.bytes_if_all_saved),
     )
     said = (_sentence(cut, step, step == compiled) for step, cut in enumerate(partition.cuts))
@@ -42,7 +43,7 @@ def budget_view(partition: Partition, scope: str, links: Links) -> BudgetView:
 
 
 def budget_svg(partition: Partition) -> str:
-    """The bars alone, as they are when the slider stands at what was compiled."""
+    """The bars alone, with the compiled cut selected."""
     view = budget_view(partition, "", Links())
     whole = at_step(view["tree"], view["at"])
     (note, *_), (bars,) = inside(whole, "p"), inside(whole, "svg")
@@ -50,9 +51,9 @@ def budget_svg(partition: Partition) -> str:
 
 
 def _bars(partition: Partition, compiled: int) -> Tree:
-    """Bytes kept, a bar for each cut; that of the step that is shown has a line around it."""
+    """A bar of the saved bytes for each cut; the bar of the selected step is outlined."""
     most = max([partition.bytes_if_all_saved, *(cut.cut_bytes for cut in partition.cuts), 1])
-    texts = [_kept_and_run(cut) for cut in partition.cuts]
+    texts = [_saved_and_recomputed(cut) for cut in partition.cuts]
     texts[compiled] += f"   {say('as compiled')}"
     lengths = [max(LONGEST * cut.cut_bytes / most, 2) for cut in partition.cuts]
     ends = [bar + SUB * width_of(text) for bar, text in zip(lengths, texts, strict=True)]
@@ -76,31 +77,31 @@ def _bars(partition: Partition, compiled: int) -> Tree:
 
 
 def _sentence(cut: Cut, step: int, is_compiled: bool) -> Tree:
-    kept = say("{bytes} kept", bytes=bytes_text(cut.cut_bytes))
+    kept = say("{bytes} saved", bytes=bytes_text(cut.cut_bytes))
     return element(
         "span", {"data-steps": step}, element("b", {}, f"memory_budget {_budget_text(cut)}"),
-        f"  {kept}, {_again(cut)}",
+        f"  {kept}, {_recomputed(cut)}",
         element("span", {"class": "lab-soft"}, f"  {say('as compiled')}") if is_compiled else None,
     )  # fmt: skip
 
 
-def _kept_and_run(cut: Cut) -> str:
-    return f"{bytes_text(cut.cut_bytes)}, {_again(cut)}"
+def _saved_and_recomputed(cut: Cut) -> str:
+    return f"{bytes_text(cut.cut_bytes)}, {_recomputed(cut)}"
 
 
-def _again(cut: Cut) -> str:
-    again = "{n} op run again ({flop} flop)" if cut.recomputed == 1 else (
-        "{n} ops run again ({flop} flop)")  # fmt: skip
-    return say(again, n=cut.recomputed, flop=f"{cut.flops:,}")
+def _recomputed(cut: Cut) -> str:
+    text = "{n} op recomputed ({flop} flop)" if cut.recomputed == 1 else (
+        "{n} ops recomputed ({flop} flop)")  # fmt: skip
+    return say(text, n=cut.recomputed, flop=f"{cut.flops:,}")
 
 
 def _budget_text(cut: Cut) -> str:
-    """A budget that reaches its cut, to four digits and never below it."""
+    """A budget that selects this cut, rounded up to four digits."""
     return f"{math.ceil(cut.memory_budget * 10_000) / 10_000:g}"
 
 
 def _rows(partition: Partition, compiled: int, scope: str, links: Links) -> Iterator[Row]:
-    """A row for each value that the compiled cut or the shown one keeps: what becomes of it."""
+    """A row for each value that the compiled cut or the selected cut saves, with its choice."""
     decisions = {decision.node: decision for decision in partition.decisions}
     inputs = {value.name for value in partition.saved if value.is_input}
     keeping: dict[str, list[int]] = {}
@@ -113,14 +114,14 @@ def _rows(partition: Partition, compiled: int, scope: str, links: Links) -> Iter
         label, things = links.label("node", scope, name), links.find("node", scope, [name])
         size = say("input") if name in inputs else bytes_text(decisions[name].nbytes)
         reasons = "; ".join(map(translate, decisions[name].reasons))
-        fates = [("kept", "", keep), ("run again instead", "no", others)]
-        for here, mark, steps in fates if compiled in keep else [("kept too", "warn", keep)]:
+        fates = [("saved", "", keep), ("recomputed", "no", others)]
+        for here, mark, steps in fates if compiled in keep else [("also saved", "warn", keep)]:
             if steps:
                 yield row((label, size, say(here), reasons), things, mark=mark, steps=steps)
 
 
 def _nearest(partition: Partition) -> int:
-    """The cut that was compiled: of those that fit into the budget, the one that keeps most."""
+    """The compiled cut: of those that fit into the budget, the one that saves most."""
     budgets = [cut.memory_budget for cut in partition.cuts]
     fits = [n for n, budget in enumerate(budgets) if budget <= partition.memory_budget]
     return fits[0] if fits else len(budgets) - 1

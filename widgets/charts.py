@@ -1,6 +1,6 @@
 """Charts of benchmarks, as trees of SVG; see `markup.py`.
 
-Colours are told apart by colour-blind people, and never alone: each row or curve has its name.
+The colours are distinguishable for colour-blind readers, and each row or curve also has its name.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from inductor_lab.widgets.svg import description, themed
 
 WIDTH = 860
 LABEL = 190
-TOLD, COMPILES = 542, 690
-"""Where times stand in words, with room for `12.3 ms, 1234.56x`, and compile times begin."""
+TIMES, COMPILES = 542, 690
+"""x of the times as text, with room for `12.3 ms, 1234.56x`; x of the compile times."""
 LETTER = 7.25
-"""Width of a letter of a name, in the unit of the view box."""
+"""Width of a letter of a name, in units of the view box."""
 ROW = 36
 DOTS = 120
-"""So many rounds at most are drawn as dots."""
+"""Maximum number of rounds that are drawn as dots."""
 
 BEYOND = 2.5
-"""Rounds that took longer than this many times the slowest median stand at the edge."""
+"""Rounds longer than this many times the slowest median are drawn at the edge."""
 
 MOST_NUMBERED = 12
 MARKERS = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "M-4 -4h8v8h-8z", "M0 -5l5 5l-5 5l-5 -5z",
@@ -64,9 +64,9 @@ STYLE = SHAPES + themed(
 
 
 def bench_chart(result: BenchResult) -> Tree | None:
-    """A row for each contender: all rounds as dots with the median, beside the compile times.
+    """A row for each contender: all rounds as dots, the median, and the compile times.
 
-    None as long as nothing is known.
+    None if nothing has been measured.
     """
     names = [c.name for c in result.contenders if not c.failure]
     height = ROW * len(names) + 62
@@ -74,7 +74,7 @@ def bench_chart(result: BenchResult) -> Tree | None:
     times = result.timings
     medians = [times.median_ms(name) for name in times.seconds] if times.rounds else [1.0]
     most = max((max(times.seconds[name], default=0.0) * 1e3 for name in times.seconds), default=1.0)
-    per_call = Scale(0, min(max(most, max(medians)), BEYOND * max(medians)), label, TOLD - 16)
+    per_call = Scale(0, min(max(most, max(medians)), BEYOND * max(medians)), label, TIMES - 16)
     took = {c.name: c.compile for c in result.contenders if c.compile}
     first = [s for t in took.values() for s in (t.cold, t.warm) if s is not None]
     if not first and not times.rounds:
@@ -93,7 +93,7 @@ def bench_chart(result: BenchResult) -> Tree | None:
             middle = times.median_ms(name)
             body += _rounds(name, [s * 1e3 for s in samples], middle, per_call, top, number)
             speed = "" if name == result.base else f", {result.speedup(name):.2f}x"
-            body.append(text_at(TOLD, top + 17, f"{duration(middle / 1e3)}{speed}"))
+            body.append(text_at(TIMES, top + 17, f"{duration(middle / 1e3)}{speed}"))
         cold_warm = (took[name].cold, took[name].warm) if name in took else ()
         for place, seconds in enumerate(cold_warm):
             if seconds is not None:
@@ -104,7 +104,7 @@ def bench_chart(result: BenchResult) -> Tree | None:
 
 
 def sweep_chart(result: SweepResult) -> Tree | None:
-    """A curve for each contender over the sizes, both axes logarithmic; None without any."""
+    """A curve for each contender over the sizes, on logarithmic axes; None without measurements."""
     curves = {
         name: [
             (size, found.timings.median_ms(name))
@@ -137,7 +137,7 @@ def sweep_chart(result: SweepResult) -> Tree | None:
 
 
 def experiments_chart(result: Experiments) -> Tree | None:
-    """Speed-ups of every program in every mode, to the left and right of no change."""
+    """Speedups of every program in every mode, relative to a line at 1x."""
     rows = [
         (found, contender.name)
         for found in result.results
@@ -152,7 +152,7 @@ def experiments_chart(result: Experiments) -> Tree | None:
     across = log_scale([*speeds, 0.5, 2.0], 270, WIDTH - 70)
     body = list(_axis(across, 14, height - 24, lambda v: f"{v:g}x"))
     line = {"class": "roof", "d": f"M{across.at(1):.1f} 14V{height - 24}"}
-    body.append(element("path", line, element("title", {}, say("as fast as without compiling"))))
+    body.append(element("path", line, element("title", {}, say("no speedup"))))
     top, before = 8.0, None
     for found, name in rows:
         if found is not before:
@@ -168,7 +168,7 @@ def experiments_chart(result: Experiments) -> Tree | None:
 
 
 def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
-    """Flop rate over flops per byte, under the machine's roofs; None where nothing computes."""
+    """Flop rate over arithmetic intensity, with the machine's roofs; None if no kernel computes."""
     shown = [(n, step) for n, step in enumerate(steps, 1) if step.flops and step.nbytes]
     if not shown:
         return None
@@ -200,7 +200,7 @@ def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
 
 
 def chart_page(title: str, height: float, body: Sequence[Tree]) -> Tree:
-    """The chart around its parts, `WIDTH` wide, with the style that it needs."""
+    """A chart of these parts, `WIDTH` wide, with its style."""
     told = description(text_of(tip) for part in body for tip in tips(part))
     attributes = {
         "class": "lab-chart", "xmlns": "http://www.w3.org/2000/svg", "role": "img",
@@ -211,7 +211,7 @@ def chart_page(title: str, height: float, body: Sequence[Tree]) -> Tree:
 
 
 def text_at(x: float, y: float, text: str, style: str = "", anchor: str = "start") -> Tree:
-    """Words in a chart; `style` is "sub" for what is small and soft."""
+    """Text in a chart; the style "sub" is small and grey."""
     name = {"class": style} if style else {}
     return element("text", {**name, "x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor}, text)
 
@@ -235,8 +235,8 @@ def _bar(
 def _rounds(
     name: str, samples: list[float], median: float, scale: Scale, top: float, series: int
 ) -> Iterator[Tree]:
-    """A pale bar up to the median, a stroke at it, and the rounds as dots around it."""
-    tip = say("{name}: median {median:.4g} ms of {n} rounds, {least:.4g} at best",
+    """A pale bar up to the median, a line at the median, and the rounds as dots."""
+    tip = say("{name}: median {median:.4g} ms of {n} rounds, minimum {least:.4g} ms",
               name=name, median=median, n=len(samples), least=min(samples))  # fmt: skip
     yield _bar(scale, median, top + 3, 22, series, tip)
     for number, value in enumerate(samples[:: max(1, len(samples) // DOTS)]):
@@ -272,7 +272,7 @@ def _marker(x: float, y: float, series: int, tip: str) -> Tree:
 
 
 def _curve_names(ends: list[tuple[float, int, str]], x: float) -> Iterator[Tree]:
-    """Names beside the ends of curves, moved apart where they would touch."""
+    """Names next to the ends of curves, moved apart where they would overlap."""
     lowest = 0.0
     for y, number, name in sorted(ends):
         lowest = max(y, lowest + 16)
@@ -281,7 +281,7 @@ def _curve_names(ends: list[tuple[float, int, str]], x: float) -> Iterator[Tree]
 
 
 def _roof(across: Scale, up: Scale, rate: float, peak: float, name: str) -> Iterator[Tree]:
-    """A slope of one bandwidth up to the flop rate, and along it."""
+    """A roof: the slope of one bandwidth up to the peak flop rate, then flat."""
     start = max(across.low, up.low * 1e9 / rate)
     points = [(start, rate * start), (peak / rate, peak), (across.high, peak)]
     line = " ".join(f"{across.at(x):.1f},{up.at(y / 1e9):.1f}" for x, y in points)

@@ -1,4 +1,4 @@
-"""Two compilations of one function side by side, as panes beside those of the first."""
+"""Two compilations of one function compared, as additional panes of the first."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from inductor_lab.widgets.views import (
     table_view,
     text_view,
 )
+from inductor_lab.widgets.words import description
 
 if TYPE_CHECKING:
     from inductor_lab.compiler.records import CompiledPart
@@ -29,29 +30,35 @@ if TYPE_CHECKING:
 
 
 def switches() -> list[Switches]:
-    """What can be changed: titled lists of [label, arguments of `Compilation.what_if`].
+    """What can be changed: titled lists of [label, arguments of `Compilation.what_if`, meaning].
 
     Pairs have buttons in the table of decisions; the memory budget has a slider.
     """
-    groups: dict[str, list[list[Any]]] = {
-        "fusion": [[say("no fusion"), {"fusion": False}]]
-        + [[say("without the rule {rule}", rule=rule), {"fusion_off": [rule]}] for rule in PROFIT],
-        "rewrites": [
-            [say("without {name}", name=name), {"rewrites_off": [name]}] for name in PASSES
-        ],
-    }
-    return [{"title": title, "changes": changes} for title, changes in groups.items()]
+    fusion: list[list[Any]] = [
+        [say("disable fusion"), {"fusion": False}, say("one kernel for each operator")]
+    ]
+    fusion += [
+        [say("disable fusion rule: {rule}", rule=name), {"fusion_off": [name]},
+         description(name, rule)]
+        for name, rule in PROFIT.items()
+    ]  # fmt: skip
+    rewrites = [
+        [say("disable rewrite: {name}", name=name), {"rewrites_off": [name]},
+         description(name, run)]
+        for name, run in PASSES.items()
+    ]  # fmt: skip
+    return [{"title": "fusion", "changes": fusion}, {"title": "rewrites", "changes": rewrites}]
 
 
 def comparison_panes(comparison: Comparison, links: Links) -> dict[str, Pane]:
-    """The numbers, and for each part what has changed; `links` are those of the first document."""
+    """The numbers, and the changes of each part; `links` are those of the first document."""
     rows = [row(cells, mark="" if cells[1] == cells[2] else "warn") for cells in comparison.rows]
     panes = {
         "whatif": pane(
             "changes",
             [
                 _code_diff(comparison, links),
-                table_view("numbers", ("measure", ">as it was", ">with the change"), rows),
+                table_view("numbers", ("measure", ">original", ">with the change"), rows),
             ],
         )
     }
@@ -70,7 +77,7 @@ def verdict(comparison: Comparison) -> str:
     old, new = comparison.before.after, comparison.after.after
     took = say("compiled in {seconds:.2f} s", seconds=comparison.after.total_seconds)
     if old == new and not _differs(comparison):
-        return say("nothing changes: the same kernels ({took})", took=took)
+        return say("no change: the same kernels ({took})", took=took)
     return say("{n} → {m} kernels, {before} → {after} moved, {took}", n=old.kernels, m=new.kernels,
                before=bytes_text(old.bytes), after=bytes_text(new.bytes), took=took)  # fmt: skip
 
@@ -102,7 +109,7 @@ def _code(part: CompiledPart | None, scope: str, links: Links) -> list[ShownLine
 
 
 def _language(*parts: CompiledPart | None) -> str:
-    """What the kernels of a part are written in: they are all for one device."""
+    """The language of the kernels of a part; all of them are for one device."""
     kernels = [kernel for part in parts if part is not None for kernel in part.kernels]
     return kernels[0].language if kernels else ""
 

@@ -1,14 +1,14 @@
-"""Guards as conditions that a page can evaluate: what Dynamo would find without running anything.
+"""Guards as conditions that the page evaluates: it predicts TorchDynamo's answer without a call.
 
-A condition is a small tree of JSON lists, made from the guard's own text, which is Python:
+A condition is a small tree of JSON lists, parsed from the guard's Python text:
 
     L['n'] == 5                       ["compare", ["=="], [["input", "L['n']"], ["const", 5]]]
     4 <= L['x'].size()[0]             ["compare", ["<="], [["const", 4], ["size", "L['x']", 0]]]
     check_tensor(L['x'], ..., size=[8, None], stride=[4, 1])
                                       ["tensor", "L['x']", "float32", false, [8, null], [4, 1]]
 
-`guards.js` evaluates them over the values of the inputs.  A guard that speaks of anything else (the
-id of a function, torch's state) has no condition: nothing that can be edited changes it.
+`guards.js` evaluates them for the edited inputs.  A guard about anything else (the id of a
+function, torch's state) has no condition, since no edit changes it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _RELATIONS = {"Eq": "==", "Ne": "!=", "Lt": "<", "Le": "<=", "Gt": ">", "Ge": ">
 
 
 def condition_of(guard: Guard) -> Condition | None:
-    """The condition of a guard, or None where it is about something that has no editable value."""
+    """The condition of a guard; None if it does not depend on an editable value."""
     if guard.kind == "TYPE_MATCH":
         found = _TYPE.search(guard.code)
         return ["type", guard.source, found[1]] if found and _ROOT.fullmatch(guard.source) else None
@@ -49,10 +49,10 @@ def condition_of(guard: Guard) -> Condition | None:
 
 
 def inputs_of(capture: Capture) -> list[GuardInput]:
-    """What can be edited, with today's values: each local or global that a guard speaks of.
+    """The editable inputs with their current values: each local or global that a guard checks.
 
     {source, name, kind: tensor, size, stride, dtype, requires_grad} (stride None: contiguous), or
-    {source, name, kind: int|float|bool|str, value}.  Only the frame that the user called counts.
+    {source, name, kind: int|float|bool|str, value}.  Only for the frame that the user called.
     """
     first = entry_guards(capture)
     symbols = {symbol.source: symbol for symbol in capture.symbols}
@@ -67,7 +67,7 @@ def inputs_of(capture: Capture) -> list[GuardInput]:
 
 
 def entry_guards(capture: Capture) -> list[Guard]:
-    """The guards of the function that was called, in the order in which Dynamo asks them."""
+    """The guards of the function that was called, in the order in which Dynamo checks them."""
     if not capture.guards:
         return []
     ids = capture.compile_ids or (capture.guards[0].compile_id,)
@@ -107,7 +107,7 @@ def _hint(symbol: Symbol | None, otherwise: int) -> int | float:
 
 
 class _NotEditable(Exception):
-    """A guard speaks of something whose value a page does not know."""
+    """A guard depends on something whose value the page does not know."""
 
 
 def _condition(tree: ast.expr) -> Condition:

@@ -1,6 +1,6 @@
-"""Pictures of the course as SVG inside HTML: bars, and lines of cells.
+"""Pictures of the course as SVG inside HTML: bars, and rows of cells.
 
-`inductor_lab.course.pictures` says what is drawn, and in words.
+`inductor_lab.course.pictures` provides the data and a text description.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from inductor_lab.widgets.svg import svg_page, svg_text, width_of
 
 PAD, ROW = 12.0, 26.0
 BAR, SHORT, WIDE = 360.0, 160.0, 730.0
-"""A bar is `BAR` long at most, and so short, down to `SHORT`, that the picture is no wider than
-`WIDE`: a notebook that is 900 px wide then need not make it smaller."""
+"""Pixels: the longest bar has a length between `SHORT` and `BAR`, such that the picture is at most
+`WIDE` wide.  It then fits into a 900 px wide notebook without scaling."""
 
 HEAD = 34.0
 
 
 def bars(title: str, told: str, rows: Sequence[tuple[str, float, str]]) -> str:
-    """A bar for each row, from 0, with its name at the left and its text at the right."""
+    """A bar for each row, starting at 0, with its name on the left and its text on the right."""
     names = max((width_of(name) for name, *_ in rows), default=0.0)
     texts = max((width_of(text) for *_, text in rows), default=0.0)
     most = max((value for _, value, _ in rows), default=0.0) or 1.0
@@ -45,7 +45,7 @@ def cells(
     rows: Sequence[tuple[str, Sequence[tuple[str, str]]]],
     legend: Sequence[tuple[str, str]],
 ) -> str:
-    """Lines of cells below each other; a cell of the role "wrong" is crossed."""
+    """Rows of cells; a cell with the role "wrong" is crossed out."""
     names = max((width_of(name) for name, _ in rows), default=0.0)
     longest = max((width_of(text) for _, line in rows for text, _ in line), default=0.0)
     side = max(22.0, longest + 8)

@@ -1,4 +1,4 @@
-"""The debugging tools as people see them: blame, the ladder of backends, the minifier, steps."""
+"""Pages of the debugging tools: blame, the comparison of backends, the minifier, the stepper."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOOD = ("right", "rounding", "agrees", "equal", "unknown", "")
 
 
 def html(value: Debugged) -> str:
-    """For a cell's output; readable without a script."""
+    """HTML for a cell's output; readable without a script."""
     return f"<style>{bench_style()}{debug_style()}</style>{written(tree(value))}"
 
 
@@ -48,7 +48,7 @@ def _blame(found: Blame) -> Iterator[Tree]:
     if places:
         yield element("pre", {"class": "lab-code"}, places)
     yield _table(
-        said_heads(("stage", "", "verdict", ">ULP", "says")),
+        said_heads(("stage", "", "verdict", ">ULP", "details")),
         ((r.where, r.stage, r.verdict, _number(r.ulp), translate(r.says)) for r in found.stages),
     )
     if found.results:
@@ -57,7 +57,8 @@ def _blame(found: Blame) -> Iterator[Tree]:
             (translate(name), j.kind, _number(j.in_ulp), _number(j.eager_ulp), translate(str(j)))
             for name, j in found.results.items()
         )
-        yield _table(said_heads(("", "verdict", ">ULP, ours", ">ULP, eager", "says")), rows)
+        heads = ("", "verdict", ">ULP, inductor_lab", ">ULP, eager", "details")
+        yield _table(said_heads(heads), rows)
     for born in found.births:
         yield element("p", {}, _born(born))
     for where, rows_of in groupby(found.values, key=lambda row: row.where):
@@ -67,7 +68,7 @@ def _blame(found: Blame) -> Iterator[Tree]:
 
 
 def _values(where: str, rows: list[ValueRow]) -> Tree:
-    """How far each value is from float64 after each stage: how errors grow."""
+    """The distance of each value from float64 after each stage: how errors grow."""
     stages = list(dict.fromkeys(stage for row in rows for stage in row.ulp))
     cells = (
         (row.node, row.buffer, *(_cell(row, stage) for stage in stages),
@@ -95,7 +96,7 @@ def _number(ulp: float | None) -> str:
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Tree:
-    """A table whose cells that tell of an error are marked."""
+    """A table in which cells that report an error are highlighted."""
     made = table(heads, rows)
     body = made[3]
     for line in body[2:]:
@@ -109,27 +110,27 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Tree:
 
 BAD = ("wrong", "raises", "crashes", "hangs", "race", "not deterministic", "stale", "NaN", "inf",
        "sign of zero", "shape", "dtype", "not written")  # fmt: skip
-"""Words that tell of an error."""
+"""Verdicts that report an error."""
 
-# ---- the ladder of backends, and the minifier ---------------------------------------------------
+# ---- the comparison of backends, and the minifier -----------------------------------------------
 
 
 def _backends(found: Backends) -> Iterator[Tree]:
     yield element("h1", {}, found.name)
     yield element("p", {"class": "lab-verdict"}, translate(found.summary))
     rows = ((r.backend, r.verdict, f"{r.seconds:.1f} s", translate(r.says)) for r in found.rungs)
-    yield _table(said_heads(("backend", "verdict", ">with compiling", "says")), rows)
+    yield _table(said_heads(("backend", "verdict", ">time with compilation", "details")), rows)
 
 
 def _minified(found: Minified) -> Iterator[Tree]:
     yield element("h1", {}, f"{found.name}: {translate(found.symptom)}")
-    how = "" if found.complete else say("; interrupted, so this is the smallest so far")
+    how = "" if found.complete else say("; interrupted: the smallest so far")
     yield element("p", {"class": "lab-verdict"}, f"{translate(str(found.candidate))}{how}")
     rows = (
         (*map(translate, (t.strategy, t.before, t.after)), str(t.tries), f"{t.seconds:.1f} s")
         for t in found.log
     )
-    yield _table(said_heads(("strategy", "before", "after", ">tried", ">took")), rows)
+    yield _table(said_heads(("strategy", "before", "after", ">attempts", ">took")), rows)
     yield element("pre", {"class": "lab-code"}, found.script)
 
 
@@ -153,17 +154,17 @@ def _steps(steps: Steps, live: bool) -> Iterator[Tree]:
               for n, text in enumerate(shown, 1)),
         )  # fmt: skip
     if last is not None:
-        where = f"{last.span}  {last.span.code}" if last.span else say("nothing of yours")
+        where = f"{last.span}  {last.span.code}" if last.span else say("no line of your code")
         yield element("p", {}, say(
-            "line {n} computes {where}; {held} of buffers held",
+            "line {n} computes {where}; live buffers: {held}",
             n=last.line, where=where, held=bytes_text(last.held),
         ))  # fmt: skip
-    heads = ("buffer", "type", ">size", ">least", ">greatest", ">NaN", ">inf", "histogram",
+    heads = ("buffer", "type", ">size", ">minimum", ">maximum", ">NaN", ">inf", "histogram",
              "first elements")  # fmt: skip
     yield _table(said_heads(heads), map(_buffer, _latest(steps)))
 
 
-BUTTONS = {"next": "Next line", "kernel": "To the next kernel", "rest": "To the end"}
+BUTTONS = {"next": "Next line", "kernel": "Next kernel", "rest": "Run to the end"}
 
 
 def _button(word: str) -> Tree:
@@ -171,7 +172,7 @@ def _button(word: str) -> Tree:
 
 
 def _latest(steps: Steps) -> list[BufferState]:
-    """The buffers of the current part that exist, each as it is now."""
+    """The live buffers of the current part with their latest contents."""
     known: dict[str, BufferState] = {}
     where = steps.done[-1].where if steps.done else ""
     for step in steps.done:

@@ -1,7 +1,7 @@
-"""A call that is stepped through in a notebook, with buttons.
+"""The stepper for a compiled call in a notebook, with buttons.
 
-As with the explorer (`live.py`), the HTML of the cell draws it in JupyterLab, and a widget without
-a view joins it to the kernel: a notebook that is opened later has what stood there.
+As with the explorer (`live.py`), JupyterLab draws it from the cell's HTML, and a widget without a
+view connects it to the kernel.  A notebook opened later shows the last state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from inductor_lab.widgets.page import (
 
 
 class LiveSteps(anywidget.AnyWidget):
-    """A call that is stepped through, with buttons."""
+    """The stepper as a widget."""
 
     _esm = steps_widget_script()
     _css = bench_style() + debug_style()
@@ -40,7 +40,7 @@ class LiveSteps(anywidget.AnyWidget):
         self.on_msg(self._asked)
 
     def _asked(self, _widget: Any, request: Any, _buffers: Any) -> None:
-        """A button was pressed: one line, to the next kernel, or to the end."""
+        """Handle a button: step one line, run to the next kernel, or run to the end."""
         word = request.get("do")
         for step in self._steps:
             if word == "next" or (word == "kernel" and step.kernel):
@@ -50,13 +50,13 @@ class LiveSteps(anywidget.AnyWidget):
 
 
 def live_steps(steps: Steps) -> LiveSteps:
-    """The widget of a call that is stepped through."""
+    """The widget that steps through a call."""
     return LiveSteps(steps)
 
 
 def bundle(steps: Steps, view: bool) -> dict[str, Any]:
-    """For homes where HTML cannot reach the kernel (`view`) the widget, and what stands in a saved
-    notebook; for others HTML that finds the widget."""
+    """MIME bundle: the widget and static HTML for front ends where HTML cannot reach the kernel
+    (`view`); for others, HTML that connects to the widget."""
     widget = live_steps(steps)
     if view:
         shown = widget._repr_mimebundle_() or ({}, {})

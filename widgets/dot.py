@@ -1,7 +1,7 @@
-"""Graphs for Graphviz and pydot: to be drawn elsewhere, or walked by a program.
+"""Graphs for Graphviz and pydot: for drawing with other tools, or for traversal by a program.
 
-The explorer never asks Graphviz's `dot` for a layout: opening a frame in place moves the rows
-around it, and a saved file shows the same picture on every machine.
+The explorer does not use the layout of Graphviz's `dot`: opening a frame in place has to move the
+rows around it, and a saved file must show the same picture on every machine.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from inductor_lab.widgets.plots import picture_of
 
 
 def to_dot(value: Any) -> graphviz.Digraph:
-    """A station's graph for Graphviz, frames as clusters; raises UnknownName if it has none."""
+    """The graph of a stage for Graphviz, frames as clusters; raises UnknownName if it has none."""
     picture = picture_of(value)
     if picture is None:
-        raise UnknownName(f"a {type(value).__name__} is no graph", todo="print it: it is text")
+        raise UnknownName(f"a {type(value).__name__} has no graph", todo="print its text")
     graph = graphviz.Digraph(picture.title, node_attr={"shape": "box", "fontname": "monospace"})
     _fill(graph, picture, ROOT)
     names = {name: f"n{number}" for number, name in enumerate(picture.items)}
@@ -42,6 +42,6 @@ def _fill(graph: graphviz.Digraph, picture: Picture, level: str) -> None:
 
 
 def to_pydot(value: Any) -> pydot.Dot:
-    """The same as a pydot graph, whose nodes and edges can be walked and changed."""
+    """The same as a pydot graph, whose nodes and edges can be traversed and modified."""
     (graph,) = pydot.graph_from_dot_data(to_dot(value).source)
     return graph

@@ -38,7 +38,7 @@ def fx_picture(
 ) -> Picture:
     """One box for each node; above `OPEN_UP_TO` nodes, closed frames for modules.
 
-    `notes` have more lines for the tooltips of nodes.
+    `notes` has extra lines for the tooltips of nodes.
     """
     edges = [(source, node.name) for node in graph.nodes for source in node.inputs]
     frames: list[Frame] = []
@@ -63,14 +63,14 @@ def fx_picture(
 
 
 def _input_name(node: FxNode, links: Links | None, scope: str) -> str:
-    """The user's name of an input, or its own; "" for what is none."""
+    """The user's name of an input, or its node name; "" for other nodes."""
     if node.op != "placeholder":
         return ""
     return links.label("node", scope, node.name) if links else node.given or node.name
 
 
 def node_paths(nodes: Iterable[FxNode]) -> dict[str, str]:
-    """Module path of each node; where there are no modules, the user's function and line."""
+    """Module path of each node; in graphs without modules, the user's function and line."""
     known = tuple(nodes)
     if any(node.module_path for node in known):
         return {node.name: node.module_path for node in known}
@@ -90,7 +90,7 @@ def short_target(node: FxNode) -> str:
 
 
 def node_tip(node: FxNode) -> str:
-    """What a tooltip says of a node: the call, the tensor, the module, the user's line."""
+    """The tooltip of a node: the call, the tensor, the module, the user's line."""
     lines = [f"{node.name} = {node.target}({node.args})" if node.op != "placeholder" else node.name]
     if node.tensor:
         fact = node.tensor
@@ -111,7 +111,7 @@ def program_picture(
 ) -> Picture:
     """One box for each buffer: inputs, loop nests and extern calls.
 
-    `modules` are the module paths of FX nodes; a big program opens collapsed by them.
+    `modules` has the module paths of FX nodes; a large program opens collapsed by module.
     """
     frames, frame_of = _program_frames(program, modules or {}, {})
     items = list(_program_items(program, frame_of, links, scope))
@@ -125,9 +125,9 @@ def schedule_picture(
     modules: Mapping[str, str] | None = None,
     times: Sequence[StepTime] = (),
 ) -> Picture:
-    """The loop nests as boxes, and around those that became one kernel a frame.
+    """The loop nests as boxes, with a frame around the nests of each kernel.
 
-    `times` are those of the schedule's steps, where they were measured.
+    `times` are the measured times of the schedule's steps.
     """
     program = schedule.program
     group_of = {
@@ -158,7 +158,7 @@ def schedule_picture(
 def _program_frames(
     program: LoopProgram, modules: Mapping[str, str], group_of: Mapping[str, Group]
 ) -> tuple[list[Frame], dict[str, str]]:
-    """Module frames of a big program; the nests of one group all stand in one module."""
+    """Module frames of a large program; all nests of a group are put in the same module."""
     if len(program.buffers) <= OPEN_UP_TO:
         return [], {}
     made = {name: step for step in program.steps for name in written_by(step)}
@@ -219,7 +219,7 @@ def _program_edges(steps: Iterable[Step]) -> list[tuple[str, str]]:
 
 
 def step_kind(step: Step) -> str:
-    """What a step is in a word or two: the ops it came from, the reduction, the library call."""
+    """The kind of a step in a few words: the ops it came from, the reduction, the library call."""
     if isinstance(step, ExternCall):
         return step.op.removesuffix(".default").removeprefix("aten.")
     if not isinstance(step, Pointwise):
@@ -228,7 +228,7 @@ def step_kind(step: Step) -> str:
 
 
 def step_tip(step: Step | None) -> str:
-    """More lines of a tooltip."""
+    """Extra lines for a tooltip."""
     if step is None:
         return ""
     came = ", ".join(sorted(step.origins))

@@ -1,4 +1,4 @@
-"""Guards: as a form whose inputs can be edited, each guard with its verdict, and all as a table."""
+"""Guards: a form with editable inputs and a verdict for each guard, and a table of all guards."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 _MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")
 
 ROUTINE = ("DIMENSION_DYNAMIC_MARKING_GUARD",)
-"""Every tensor has these; they are in the table of all guards only."""
+"""Guards that every tensor has; only the table of all guards shows them."""
 
 
 def guard_views(capture: Capture, links: Links) -> list[View]:
-    """The guards to try, then all of them; those with a line of the user's first."""
+    """The form of guards, then the table of all guards; those with a user line come first."""
     if not capture.guards:
         return [empty_view("guards", "No guards were recorded for this call.")]
     ordered = sorted(capture.guards, key=lambda guard: not (guard.span or guard.source))
@@ -35,23 +35,23 @@ def guard_views(capture: Capture, links: Links) -> list[View]:
             links.source_of(g.span))
         for g in ordered
     ]
-    columns = ("guard", "condition", "about", "asked for at", "compile id")
-    note = "All of these must hold for the compiled code to be used again."
+    columns = ("guard", "condition", "guarded value", "created by", "compile id")
+    note = "The compiled code is reused only if all of these guards hold."
     return [try_view(capture, links), table_view("all", columns, rows, note)]
 
 
 def try_view(capture: Capture, links: Links) -> GuardsView:
-    """What can be edited, and every guard of the function as a condition over it."""
+    """The editable inputs, and every guard of the function as a condition over them."""
     inputs = inputs_of(capture)
     note = say(
-        "Edit an input: the first guard that fails turns red, and nothing is run."
+        "Edit an input: the first failing guard turns red. Nothing runs."
         if inputs
-        else "No guard is about a value that could be edited: every call uses this code again."
+        else "No guard depends on an editable value: every call reuses this code."
     )
     entries = [guard_entry(entry_guards(capture), links)]
     here, every = len(entries[0]["checks"]), len(capture.guards)
     if here != every:
-        said = "{here} of {every} guards: those of the first graph that say something."
+        said = "{here} of {every} guards: relevant guards of the first graph."
         note += " " + say(said, here=here, every=every)
     return {"kind": "guards", "name": "try", "inputs": inputs, "entries": entries, "note": note}
 
@@ -59,8 +59,8 @@ def try_view(capture: Capture, links: Links) -> GuardsView:
 def guard_entry(guards: Sequence[Guard], links: Links) -> GuardEntry:
     """One compiled version of the function: its guards as [text, condition, kind, where, things].
 
-    Guards over which the page can decide come first; a size guard that Dynamo also put into
-    another form is there in both.
+    Guards that the page can evaluate come first.  A size guard that Dynamo emits in two forms is
+    listed twice.
     """
     known = [(g, condition_of(g)) for g in guards if g.kind not in ROUTINE]
     checks = [
@@ -89,7 +89,7 @@ def _short_text(guard: Guard, condition: Condition | None) -> str:
 
 
 def named(source: str) -> str:
-    """What a guard says, with a module's members as graphs name them.
+    """The text of a guard, with members of modules named as in graphs.
 
     >>> named("L['net']._modules['h']._modules['0']._parameters['weight'] is None")
     'net.h.0.weight is None'
@@ -98,17 +98,17 @@ def named(source: str) -> str:
 
 
 def answer_again(compilation: Compilation, edits: Any, links: Links) -> dict[str, Any]:
-    """Call with edited inputs: what happened, the guards of the code that was added, and the call's
-    row in the list of calls."""
+    """Call with edited inputs: the verdict, the guards of newly compiled code, and the row for the
+    list of calls."""
     with recompiles() as seen:
         again = call_with_edits(compilation, edits)
     seconds = duration(sum(each.seconds for each in seen.compiled))
-    what = say("compiled again in {seconds}", seconds=seconds)
-    call = {"what": say("used again") if again.hit else what, "took": duration(seen.seconds),
+    what = say("recompiled in {seconds}", seconds=seconds)
+    call = {"what": say("reused") if again.hit else what, "took": duration(seen.seconds),
             "why": [reason.partition(": ")[2] for reason in again.reasons]}  # fmt: skip
     if again.hit:
-        verdict = say("It ran: the compiled code was used again.")
+        verdict = say("The call ran and reused the compiled code.")
         return {"verdict": verdict, "entry": None, "call": call}
     entry = guard_entry(entry_guards(again.capture), links)
-    verdict = "\n".join([say("It ran, and TorchDynamo compiled again:"), *again.reasons])
+    verdict = "\n".join([say("The call ran and TorchDynamo recompiled:"), *again.reasons])
     return {"verdict": verdict, "entry": entry, "call": call}

@@ -1,7 +1,7 @@
-"""Where this Python runs: in a notebook that can ask it, in one that draws widgets, or elsewhere.
+"""Where this Python process runs: in a live notebook, in a notebook for widgets, or elsewhere.
 
-Everything that is drawn is readable without a widget.  So `anywidget` is needed where a notebook
-shall ask this process, and only there; where it is missing, the cell says so and stays readable.
+All output is readable without widgets.  `anywidget` is needed only for live explorers, which send
+requests to this process.  If it is missing, a warning says so and the output stays readable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def in_kernel() -> bool:
 
 
 def wants_view() -> bool:
-    """Does this notebook keep HTML outputs apart from widgets?"""
+    """Does this notebook isolate HTML outputs from widgets?"""
     if "google.colab" in sys.modules:
         return True
     shell = sys.modules["IPython"].get_ipython()
@@ -37,19 +37,18 @@ def wants_view() -> bool:
 
 
 def in_notebook(module: str) -> Any:
-    """A module of widgets; None where no notebook runs, or its library is missing (which is said).
-    """
+    """A module of widgets; None outside of notebooks, or (with a warning) without its library."""
     if not in_kernel():
         return None
     try:
         return importlib.import_module(f"inductor_lab.widgets.{module}")
     except ModuleNotFoundError as error:
-        warnings.warn(f"nothing here can be asked: {MissingPackage(str(error.name))}", stacklevel=2)
+        warnings.warn(f"the explorer is not live: {MissingPackage(str(error.name))}", stacklevel=2)
         return None
 
 
 def connect(compilation: Compilation, links: Links) -> Connection | None:
-    """A connection for an explorer in HTML; None where nobody could ask or answer."""
+    """A connection for an explorer in HTML; None if it cannot be live."""
     if compilation.call is None or not in_kernel() or wants_view():
         return None
     live = in_notebook("live")
@@ -57,7 +56,7 @@ def connect(compilation: Compilation, links: Links) -> Connection | None:
 
 
 def mime_bundle(compilation: Compilation) -> dict[str, Any] | None:
-    """For homes where HTML cannot reach the kernel: the widget, and inert HTML to be saved."""
+    """For front ends where HTML cannot reach the kernel: the widget, and static HTML to save."""
     if compilation.call is None or not in_kernel() or not wants_view():
         return None
     live = in_notebook("live")
@@ -65,25 +64,25 @@ def mime_bundle(compilation: Compilation) -> dict[str, Any] | None:
 
 
 def live_benchmark() -> Any:
-    """A view of a running benchmark in the cell that runs; None where there is no notebook."""
+    """The view of a running benchmark in the running cell; None outside of notebooks."""
     found = in_notebook("bench_live")
     return None if found is None else found.LiveProgress()
 
 
 def live_recompiles(seen: Recompiles) -> Any:
-    """The timeline of a block while it runs; None where there is no notebook."""
+    """The timeline of a block while it runs; None outside of notebooks."""
     found = in_notebook("recompiles_live")
     return None if found is None else found.LiveRecompiles(seen)
 
 
 def steps_bundle(steps: Steps) -> dict[str, Any] | None:
-    """A call that is stepped through, with buttons; None where there is no notebook."""
+    """The stepper with buttons; None outside of notebooks."""
     found = in_notebook("debug_live")
     return None if found is None else found.bundle(steps, wants_view())
 
 
 def close_explorers() -> None:
-    """Let go of the compilations that live explorers hold, if there are any."""
+    """Release the compilations that live explorers hold."""
     live = sys.modules.get("inductor_lab.widgets.live")
     if live is not None:
         live.close_all()

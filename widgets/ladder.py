@@ -1,4 +1,4 @@
-"""Below the generated code: Triton's ladder for a named GPU, and the machine code of this CPU."""
+"""Panes below the generated code: the Triton ladder for a target GPU, and CPU machine code."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from inductor_lab.compiler.records import CompiledPart
 
 LANGUAGES = {"triton": "triton", "ptx": "assembly", "amdgcn": "assembly"}
-"""Of the rungs of the ladder, for their colours; the others are forms of MLIR."""
+"""Stage of the ladder → language for syntax colours; the other stages are MLIR dialects."""
 
 
 def low_level_panes(
     compilation: Compilation, ladder: str | None, with_assembly: bool, links: Links
 ) -> dict[str, Pane]:
-    """One pane for each part of the compilation and each thing that was asked for."""
+    """One pane for each part of the compilation and each requested output."""
     panes: dict[str, Pane] = {}
     several = len(compilation.parts) > 1
     for number, graph in enumerate(compilation.graphs):
@@ -42,26 +42,26 @@ def low_level_panes(
 
 
 def ladder_views(part: CompiledPart, target: str, scope: str, links: Links) -> list[View]:
-    """One view for each rung, with a block for each kernel; a kernel that fails says why."""
+    """One view for each stage, with a block for each kernel; failing kernels report the error."""
     blocks: dict[str, list[Block]] = defaultdict(list)
     refused: list[str] = []
     for kernel in part.all_kernels:
         try:
-            rungs = ladder_code(kernel, target)
+            stages = ladder_code(kernel, target)
         except LabError as error:
             refused.append(f"{kernel.name}: {error}")
             continue
-        for rung, code in rungs.items():
+        for stage, code in stages.items():
             shown = code_lines(code, links, scope)
-            blocks[rung].append(block(shown, kernel.name, language=LANGUAGES.get(rung, "mlir")))
-    views: list[View] = [text_view(rung, found) for rung, found in blocks.items()]
+            blocks[stage].append(block(shown, kernel.name, language=LANGUAGES.get(stage, "mlir")))
+    views: list[View] = [text_view(stage, found) for stage, found in blocks.items()]
     if refused:
         views.append(empty_view("refused", "\n".join(refused)))
     return views or [empty_view("ladder", "No kernels: this part only calls libraries.")]
 
 
 def assembly_view(part: CompiledPart, scope: str, links: Links) -> tuple[View, str]:
-    """The instructions of every kernel, and how many there are."""
+    """The instructions of every kernel, and their number."""
     try:
         found = assembly(part.kernels)
     except LabError as error:

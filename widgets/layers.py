@@ -1,16 +1,16 @@
-"""Boxes in layers: which layer, in what order, at what place.  Near-linear in boxes and arrows.
+"""Layered layout of boxes: the layer, the order and the place of each.  Nearly linear time.
 
-The road of K. Sugiyama, S. Tagawa, M. Toda: "Methods for visual understanding of hierarchical
-system structures", 1981, each step in its simplest form:
+The method of K. Sugiyama, S. Tagawa, M. Toda: "Methods for visual understanding of hierarchical
+system structures", 1981, with each step in its simplest form:
 
-    layer     one below the lowest box that points to it; then down to its users, if that makes
-              arrows shorter
-    order     boxes move to the mean place of their neighbours, layer by layer, down and up
-    place     each layer moves as near to its neighbours as its order allows (a least-squares fit
-              under an order, "pool adjacent violators": Ayer et al., 1955)
+    layer     one below the lowest box that points to it; then down towards its users, if that
+              makes arrows shorter
+    order     boxes move to the mean position of their neighbours, layer by layer, down and up
+    place     each layer moves as close to its neighbours as its order allows (a least-squares fit
+              under an order constraint, "pool adjacent violators": Ayer et al., 1955)
 
-An arrow over several layers bends in each of them.  One over very many would make the picture, and
-the work, grow with the square of its depth; it goes through a lane beside the boxes.
+An arrow over several layers bends in each of them.  Very long arrows would make the size of the
+picture, and the time, quadratic in its depth; they use a lane next to the boxes instead.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from operator import mul
 ORDER_SWEEPS = 6
 PLACE_SWEEPS = 8
 FAR = 12
-"""Layers that an arrow may cross with a bend in each."""
+"""Maximum number of layers that an arrow crosses with a bend in each."""
 LANE_GAP = 7.0
 MOST_LANES = 30
 STRAIGHT = 8.0
-"""How much more a bend between bends wants to stand below the one above it than a box does."""
+"""Weight of the alignment of two consecutive bends, relative to that of boxes."""
 LOOSE = 0.05
-"""How much a box without neighbours on one side wants to stay where it is."""
+"""Weight that keeps a box without neighbours on one side in its place."""
 
 Size = tuple[float, float]
 Edge = tuple[str, str]
@@ -39,7 +39,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Centres of boxes and bends of arrows (in pixels, the smallest x and y being 0 or more)."""
+    """Centres of boxes and bends of arrows, in pixels; all x and y are at least 0."""
 
     centres: Mapping[str, Point]
     bends: Mapping[Edge, list[Point]]
@@ -47,7 +47,7 @@ class Placed:
 
 
 class _Layers:
-    """Vertices are numbers: boxes first, then bends, which have no width."""
+    """Vertices are numbers: first the boxes, then the bends, which have width 0."""
 
     def __init__(self, widths: Iterable[float], depth: int) -> None:
         self.widths = list(widths)
@@ -64,7 +64,7 @@ class _Layers:
         return len(self.widths) - 1
 
     def chain(self, source: int, target: int, layers: Iterable[int]) -> list[int]:
-        """An arrow with a bend in each of these layers; the bends."""
+        """Add an arrow with a bend in each of these layers; returns the bends."""
         bends = [self.bend(layer) for layer in layers]
         for upper, lower in pairwise([source, *bends, target]):
             self.below[upper].append(lower)
@@ -73,7 +73,7 @@ class _Layers:
 
 
 def place(sizes: Mapping[str, Size], edges: Sequence[Edge], gap_x: float, gap_y: float) -> Placed:
-    """Places for a connected graph without cycles, of boxes with (width, height)."""
+    """Place the boxes, with sizes (width, height), of a connected acyclic graph."""
     level = layers_of(sizes, edges)
     names = list(sizes)
     number = {name: n for n, name in enumerate(names)}
@@ -104,8 +104,8 @@ def place(sizes: Mapping[str, Size], edges: Sequence[Edge], gap_x: float, gap_y:
 
 
 def layers_of(names: Iterable[str], edges: Sequence[Edge]) -> dict[str, int]:
-    """The layer of each box, from 0: below all that point to it, and no higher than it need be if
-    more arrows leave it than reach it."""
+    """The layer of each box, from 0: below all boxes that point to it, and as low as possible if it
+    has more outgoing than incoming arrows."""
     sources: dict[str, list[str]] = {name: [] for name in names}
     targets: dict[str, list[str]] = {name: [] for name in sources}
     for source, target in edges:
@@ -128,7 +128,7 @@ def layers_of(names: Iterable[str], edges: Sequence[Edge]) -> dict[str, int]:
 
 
 def _order(graph: _Layers) -> None:
-    """Sort each layer by the mean place of neighbours, and keep the order with fewest crossings."""
+    """Sort each layer by the mean place of neighbours; keep the order with the fewest crossings."""
     at = [0.0] * len(graph.widths)
     for row in graph.rows:
         _number(row, at)
@@ -150,14 +150,13 @@ def _order(graph: _Layers) -> None:
 
 
 def _number(row: Sequence[int], at: list[float]) -> None:
-    """Places from 0 to 1, so that layers of many and of few boxes compare."""
+    """Relative places from 0 to 1, so that layers of different sizes are comparable."""
     for place, vertex in enumerate(row):
         at[vertex] = (place + 0.5) / len(row)
 
 
 def _crossings(graph: _Layers) -> int:
-    """How many pairs of arrows between neighbouring layers cross: arrows that begin further left
-    and end further right."""
+    """The number of pairs of arrows between adjacent layers that cross."""
     total = 0
     for row, lower in pairwise(graph.rows):
         if len(row) == 1 or len(lower) == 1:
@@ -173,7 +172,7 @@ def _crossings(graph: _Layers) -> int:
 
 
 def _place(graph: _Layers, gap: float) -> list[float]:
-    """x of each centre: layers take turns to move under, and over, their neighbours."""
+    """x of each centre: each layer in turn is aligned with the layers above and below it."""
     x = [0.0] * len(graph.widths)
     layers = [(row, _offsets(graph, row, gap)) for row in graph.rows]
     for row, offsets in layers:
@@ -199,7 +198,7 @@ def _place(graph: _Layers, gap: float) -> list[float]:
 def _pulls(
     graph: _Layers, neighbours: Iterable[Sequence[int]]
 ) -> list[tuple[Sequence[int], Sequence[float], float]]:
-    """For each vertex what it wants to stand in line with, how much each, and how much in all."""
+    """For each vertex: the vertices to align with, their weights, and the sum of the weights."""
     boxes = graph.boxes
     found: list[tuple[Sequence[int], Sequence[float], float]] = []
     for v, near in enumerate(neighbours):
@@ -212,7 +211,7 @@ def _pulls(
 
 
 def _offsets(graph: _Layers, row: Sequence[int], gap: float) -> list[float]:
-    """Where the centres of a layer stand if it is packed to the left."""
+    """The centres of the vertices of a layer that is packed to the left."""
     offsets, right = [], -gap
     for vertex in row:
         offsets.append(right + gap + graph.widths[vertex] / 2)
@@ -221,7 +220,7 @@ def _offsets(graph: _Layers, row: Sequence[int], gap: float) -> list[float]:
 
 
 def rising(values: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The numbers that never fall and are nearest to `values`, by weighted squares.
+    """The non-decreasing numbers closest to `values`, by weighted least squares.
 
     >>> rising([1, 3, 2, 4], [1, 1, 1, 1])
     [1.0, 2.5, 2.5, 4.0]
@@ -240,7 +239,7 @@ def rising(values: Sequence[float], weights: Sequence[float]) -> list[float]:
 
 
 def _lanes(far: Sequence[Edge], level: Mapping[str, int]) -> dict[Edge, int]:
-    """A lane for each arrow over many layers: free ones first, then shared in turns."""
+    """A lane for each long arrow: free lanes first, then shared round-robin."""
     ends: list[int] = []
     lanes: dict[Edge, int] = {}
     for edge in sorted(far, key=lambda e: (level[e[0]], level[e[1]])):

@@ -1,5 +1,6 @@
-"""Boxes and arrows top to bottom, so that arrows point down: plain numbers that `svg.py` and the
-explorer draw.  `layers.py` places a connected part; here they come side by side.
+"""Layout of boxes and arrows from top to bottom, as numbers that `svg.py` and the explorer draw.
+
+`layers.py` places one connected component; this module places components next to each other.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An arrow: it leaves `source` at the first point and reaches `target` at the last."""
+    """An arrow from `source` (the first point) to `target` (the last point)."""
 
     source: str
     target: str
@@ -38,7 +39,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Boxes by name, arrows, and the size of the whole picture in pixels."""
+    """Boxes by name, arrows, and the size of the picture in pixels."""
 
     boxes: Mapping[str, Box]
     routes: tuple[Route, ...]
@@ -47,9 +48,9 @@ class Layout:
 
 
 def layered(sizes: Mapping[str, tuple[float, float]], edges: Iterable[tuple[str, str]]) -> Layout:
-    """Lay out boxes of the given (width, height); edges between names, cycles allowed.
+    """Lay out boxes of the given (width, height); edges are between names and may form cycles.
 
-    Connected parts stand side by side; boxes without any edge are put in rows below them.
+    Connected components are placed side by side; boxes without edges are placed in rows below.
     """
     pairs = [(a, b) for a, b in dict.fromkeys(edges) if a != b]
     upward = backward_edges(sizes, pairs)
@@ -84,7 +85,7 @@ def layered(sizes: Mapping[str, tuple[float, float]], edges: Iterable[tuple[str,
 def backward_edges(
     names: Iterable[str], pairs: Sequence[tuple[str, str]]
 ) -> set[tuple[str, str]]:
-    """The edges that close a cycle in a depth-first walk; without them there is none."""
+    """The back edges of a depth-first search; without them the graph is acyclic."""
     targets: dict[str, list[str]] = defaultdict(list)
     for source, target in pairs:
         targets[source].append(target)
@@ -109,7 +110,7 @@ def backward_edges(
 def _parts(
     sizes: Mapping[str, object], pairs: Sequence[tuple[str, str]]
 ) -> list[tuple[list[str], list[tuple[str, str]]]]:
-    """Boxes and arrows of each connected part, both in the order in which they were given."""
+    """Boxes and arrows of each connected component, both in the given order."""
     which = {
         name: number
         for number, part in enumerate(nx.connected_components(nx.Graph(pairs)))
@@ -134,7 +135,7 @@ def _arrow(source: Box, target: Box, bends: list[Point]) -> tuple[Point, ...]:
 def _place_loose(
     sizes: Mapping[str, tuple[float, float]], top: float, wide: float, boxes: dict[str, Box]
 ) -> None:
-    """Boxes that nothing points to or from, in rows."""
+    """Place boxes without edges in rows."""
     x, y, row = 0.0, top, 0.0
     for name, (width, height) in sizes.items():
         if x > 0 and x + width > max(wide, ROW_WIDTH):

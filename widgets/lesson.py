@@ -1,8 +1,8 @@
-"""A lesson as one HTML file: cells, outputs, annotated lines, and the explorers, alive and offline.
+"""A lesson as one HTML file: cells, outputs, annotated lines, and interactive offline explorers.
 
-What a notebook holds may come from a student.  So nothing of it runs: its scripts are left out, and
-the page's policy allows no script but the explorer's own, by its hash.  Explorers are drawn anew
-from the documents that the notebook's outputs carry.
+The content of a notebook may come from a student, so none of its scripts run: they are removed, and
+the page's content security policy allows only the explorer's own script, by its hash.  Explorers
+are redrawn from the documents in the notebook's outputs.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ for (const button of document.querySelectorAll("[data-line]")) {
 
 
 def documents_in(html: str) -> list[dict[str, Any]]:
-    """The documents, packed, of the explorers that an output draws (see show.py)."""
+    """The packed documents of the explorers in an output (see show.py)."""
     found: list[dict[str, Any]] = []
     for drawing in _DRAWN.finditer(html):
         try:
             data, _ = json.JSONDecoder().raw_decode(html, drawing.end())
-        except ValueError:  # an output that somebody changed
+        except ValueError:  # an output that was modified
             continue
         found += [entry[0] for entry in data] if drawing[1] else [data]
     return [data for data in found if isinstance(data, dict) and {"data", "shared"} <= data.keys()]
@@ -78,7 +78,7 @@ def write_lesson(lesson: Lesson, path: Path) -> Path:
 
 
 def lesson_page(title: str, head: str, sections: Iterable[str]) -> str:
-    """The whole file around the sections of its cells."""
+    """The page around the sections of its cells."""
     own = f"\n{script()}\n{_DRAW}"
     digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
     body = (
@@ -90,7 +90,7 @@ def lesson_page(title: str, head: str, sections: Iterable[str]) -> str:
 
 
 def _colours() -> Iterator[str]:
-    """Classes for code, light and dark; both keep the contrast of 4.5 that text needs."""
+    """Styles for code, light and dark; both have the contrast of 4.5 that text needs."""
     for name, when in (("default", "light"), ("github-dark", "dark")):
         rules = _pygments("formatters").HtmlFormatter(style=name).get_style_defs(".lesson .code")
         yield f"@media (prefers-color-scheme: {when}) {{\n{rules}\n}}\n.lesson .code {{}}"
@@ -113,13 +113,13 @@ def _section(cell: Cell, number: int) -> str:
 
 
 def markdown_html(cell: Cell) -> str:
-    """The text of a cell, with raw HTML of its author but without scripts."""
+    """The text of a Markdown cell; raw HTML is kept, scripts are removed."""
     text = _library("nbconvert.filters.markdown").markdown2html(cell.source)
     return f'<div class="markdown">{_SCRIPT.sub("", text)}</div>'
 
 
 def code_html(cell: Cell, number: int) -> str:
-    """The lines with annotations beside them, and what the cell showed."""
+    """The lines of a code cell with their annotations, and its outputs."""
     notes: dict[int, list[str]] = {}
     coloured = source_lines(cell.source)
     for note in cell.notes:
@@ -140,7 +140,7 @@ def _line(place: int, html: str, notes: Sequence[str]) -> str:
 
 
 def source_lines(source: str) -> list[str]:
-    """Python source as coloured lines."""
+    """Python source as lines with syntax colours."""
     if not source.strip():
         return []
     lexer = _pygments("lexers").PythonLexer(stripnl=False)
@@ -150,7 +150,7 @@ def source_lines(source: str) -> list[str]:
 
 
 def outputs_html(cell: Cell, number: int, of: str = "own") -> str:
-    """What a cell showed; buttons lead from the teacher's annotations to lines of its explorers."""
+    """The outputs of a cell; buttons link the teacher's annotations to lines of its explorers."""
     shown = [_output(output, f"{of}-{number}-{n}") for n, output in enumerate(cell.outputs)]
     places = [note for note in cell.notes if note.pane]
     names = [name for output, name in _explorers(cell, number, of) for _ in output]

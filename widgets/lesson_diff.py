@@ -1,4 +1,4 @@
-"""A student's run of a lesson beside the teacher's: cells, outputs and compilations that differ."""
+"""Compare a student's run of a lesson with the teacher's: cells, outputs and compilations."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from inductor_lab.widgets.views import diff_lines
 if TYPE_CHECKING:
     from inductor_lab.course.lesson import Cell, Lesson, Pair
 
-TIMED = ("compile", "in kernels", "in library calls")
-"""Facts that differ from run to run."""
+TIMED = ("compile time", "time in kernels", "time in library calls")
+"""Facts that differ between runs."""
 _KINDS = {"+": "added", "-": "removed", "@": "gap"}
 
 
 def write_difference(own: Lesson, found: Sequence[Pair], path: Path) -> Path:
-    """Write a student's run beside the teacher's; raises CannotWrite."""
+    """Write the comparison with the teacher's run; raises CannotWrite."""
     head, sections = difference_sections(found)
-    title = say("{own}, beside the teacher's run", own=own.title)
+    title = say("{own}, compared with the teacher's run", own=own.title)
     head = f"<header><h1>{escape(title)}</h1>{head}</header>"
     return write_text(path, lesson_page(title, head, sections), "lesson")
 
 
 def difference_sections(found: Sequence[Pair]) -> tuple[str, list[str]]:
-    """What the head says, with a link to each cell that differs, and a section for each cell."""
+    """The header, with a link to each cell that differs, and a section for each cell."""
     sections: list[str] = []
     links: dict[str, list[str]] = {"source": [], "outputs": [], "compilations": []}
     for number, pair in enumerate(found):
@@ -61,8 +61,8 @@ def difference_sections(found: Sequence[Pair]) -> tuple[str, list[str]]:
 
 
 def compilations(pair: Pair) -> list[tuple[list[tuple[str, str, str]], list[ShownLine]]]:
-    """For each explorer of a cell what differs: facts as (name, the teacher's, the student's), and
-    lines of code; explorers that are alike are left out."""
+    """For each explorer of a cell that differs: facts as (name, the teacher's, the student's), and
+    lines of code."""
     both = zip_longest(_documents(pair.own), _documents(pair.given))
     found = []
     for own, given in both:
@@ -103,7 +103,7 @@ def _code(document: Mapping[str, Any]) -> list[ShownLine]:
 
 
 def _section(pair: Pair, number: int, wrong: Sequence[Any]) -> tuple[str, list[str]]:
-    """The cell as HTML, and in what it differs."""
+    """The cell as HTML, and the kinds of its differences."""
     cell = pair.own or pair.given
     assert cell is not None, "a pair has a cell"
     marks: list[str] = []
@@ -149,7 +149,7 @@ def _compilation(facts: Sequence[tuple[str, str, str]], lines: Sequence[ShownLin
     )
     table = f'<table class="facts"><tr>{head}</tr>{rows}</table>' if facts else ""
     code = _fold(say("The generated code differs"), _lines(lines)) if lines else ""
-    return f"{_badge(say('another compilation'))}{table}{code}"
+    return f"{_badge(say('compilation differs'))}{table}{code}"
 
 
 def _badge(text: str) -> str:

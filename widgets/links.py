@@ -1,8 +1,8 @@
-"""Which thing came from which: the threads that light up when a line or a node is touched.
+"""Provenance: which code came from which.  The explorer uses it to highlight related code.
 
 A thing is a line of the user's source, a node of a graph, or a buffer of a loop program.  A line
-of code or a box of a picture names the things it shows; what came before a thing are its parents.
-The explorer walks parents up and children down, so a selection lights up its whole way.
+of code or a box of a picture lists the things it shows.  The parents of a thing are the things it
+came from.  For a selection, the explorer highlights all ancestors and all descendants.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from inductor_lab.compiler.capture.span import outside_torch
 from inductor_lab.widgets.shapes import LinkColumns
 
 Thing = int
-"""A thing's number: its position in the lists of `Links.data()`."""
+"""The number of a thing: its position in the lists of `Links.data()`."""
 
 
 @dataclass
 class Links:
-    """Things by (kind, scope, name), each once; `scope` is a file, or the graph it belongs to.
+    """Things by (kind, scope, name), each once; `scope` is a file, or the graph of the thing.
 
-    `spans` has, for source lines that something came from, a span with the text of the line.
-    `called_from` stands for lines of torch's own files: the line that called torch's module.
+    `spans` has a span with the text of each source line that has descendants.  `called_from`
+    replaces lines in torch's own files: it is the user's line that called torch's module.
     """
 
     spans: dict[Thing, Span] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Links:
     def add(
         self, kind: str, scope: str, name: str, parents: Iterable[Thing] = (), label: str = ""
     ) -> Thing:
-        """The number of a thing; new parents are added to those it has."""
+        """The number of a thing, added if it is new; new parents are added to its parents."""
         key = (kind, scope, name)
         number = self._numbers.get(key)
         if number is None:
@@ -50,7 +50,7 @@ class Links:
         return number
 
     def find(self, kind: str, scope: str, names: Iterable[str]) -> list[Thing]:
-        """Numbers of the named things that are known, in order."""
+        """Numbers of the known things with these names, in order."""
         found = (self._numbers.get((kind, scope, name)) for name in names)
         return [number for number in found if number is not None]
 
@@ -59,7 +59,7 @@ class Links:
         return self.add("source", file, str(number), label=f"{file}:{number}")
 
     def graph(self, graph: FxGraph, scope: str, earlier: str | None) -> None:
-        """All nodes of a graph; `earlier` is the scope of the graph that it was made from."""
+        """Add all nodes of a graph; `earlier` is the scope of the graph it was made from."""
         for node in graph.nodes:
             if node.op != "output":
                 before = self._before(node, scope, earlier)
@@ -67,11 +67,11 @@ class Links:
                 self.add("node", scope, node.name, before, given)
 
     def _given(self, before: list[Thing]) -> str:
-        """An input is called what the input that it came from is called."""
+        """The label of an input is the label of the input it came from."""
         return self._labels[before[0]] if before and before[0] not in self.spans else ""
 
     def label(self, kind: str, scope: str, name: str) -> str:
-        """What a thing is called where people see it: `h.0.attn.weight` for `primals_37`."""
+        """The user's name of a thing: `h.0.attn.weight` for `primals_37`."""
         number = self._numbers.get((kind, scope, name))
         return name if number is None else self._labels[number]
 
@@ -80,7 +80,7 @@ class Links:
         return before or self.source_of(node.span)
 
     def source_of(self, span: Span | None) -> list[Thing]:
-        """The first source line of a span, as a list of none or one."""
+        """The first source line of a span, as a list of at most one thing."""
         if self.called_from is not None and (span is None or not outside_torch(span.file)):
             span = self.called_from
         if span is None:

@@ -1,11 +1,11 @@
-"""The explorer with a Python process behind it: it can ask "what if" and gets an answer.
+"""The live explorer: it sends "what if" requests to the Python process that compiled its code.
 
     JupyterLab, Notebook    the HTML output draws the explorer; a `Connection`, a widget without a
-                            view, joins it to the kernel.  A notebook that is opened later has the
-                            same explorer, only without somebody to ask.
-    VS Code, Colab, marimo  `Explorer`, a widget that draws itself; beside it stands the inert HTML
+                            view, connects it to the kernel.  In a notebook opened later the same
+                            explorer is shown, but it is not live.
+    VS Code, Colab, marimo  `Explorer`, a widget that draws itself, with static HTML as a fallback
 
-Both talk the same way: the page sends `{id, changes}`, and with `show` what it wants beside a
+Both use the same messages: the page sends `{id, changes}`, and `show` for output other than a
 comparison; Python answers `{id, error}`, or
 
     show                                       answer
@@ -29,6 +29,7 @@ import traitlets
 from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.debug.explore.edit_kernel import try_kernel
 from inductor_lab.debug.isolate import can_fork
+from inductor_lab.notebook.language import say
 from inductor_lab.widgets.bench_pane import bench_pane, benched
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.guards import answer_again
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from inductor_lab.api.compilation import Compilation
 
 KEPT = 16
-"""So many explorers of a session can be asked; older ones let go of their tensors."""
+"""Maximum number of live explorers; older ones are closed and release their tensors."""
 
 LISTS = ("forbid", "force", "fusion_off", "rewrites_off")
 VALUES = ("memory_budget", "fusion")
@@ -72,7 +73,7 @@ class Connection(anywidget.AnyWidget):
             answer = self._made(request)
         except LabError as error:
             answer = {"error": str(error)}
-        except Exception as error:  # of the user's own function: shown there, not lost in a log
+        except Exception as error:  # of the user's function: shown in the page, not only logged
             answer = {"error": f"{type(error).__name__}: {error}"}
         self.send({"id": request.get("id"), **answer})
 
@@ -88,7 +89,7 @@ class Connection(anywidget.AnyWidget):
         changed = self._with(changes)
         if show == "bench":
             panes = {"bench": bench_pane(benched(changed))}
-            if not can_fork():  # it ran here, and has forgotten what torch.compile had compiled
+            if not can_fork():  # the benchmark ran in this process and reset torch.compile
                 self._compilation = self._compilation.what_if()
             return {"title": "bench", "panes": panes}
         if show in ("ladder", "assembly"):
@@ -98,7 +99,7 @@ class Connection(anywidget.AnyWidget):
         return {"verdict": verdict(comparison), "panes": panes}
 
     def _with(self, changes: Any) -> Compilation:
-        """The compilation with what the page asks for; the last one is kept for what follows."""
+        """The compilation with the requested changes; the last one is cached."""
         asked = json.dumps(changes, sort_keys=True)
         if asked != self._changed[0]:
             self._changed = (asked, changed_by(self._compilation, changes))
@@ -121,15 +122,15 @@ class Explorer(Connection):
 def lower_answer(
     compilation: Compilation, target: str | None, changes: Any, links: Links
 ) -> dict[str, Any]:
-    """The ladder for a `target`, or assembly; each pane says if it is of changed code."""
+    """The ladder for a `target`, or assembly; a note marks panes of changed code."""
     found = low_level_panes(compilation, target, target is None, links)
-    note = {"note": "With the changes that are asked for above."} if changes else {}
+    note = {"note": say("With the changes selected above.")} if changes else {}
     panes = {name: {**shown, **note} for name, shown in found.items()}
     return {"title": f"ladder {target}" if target else "assembly", "panes": panes}
 
 
 def changed_by(compilation: Compilation, changes: Any) -> Compilation:
-    """Compile again with what the page asks for; without changes, just as it was."""
+    """Recompile with the requested changes; without changes, with the original options."""
     asked: dict[str, Any] = {}
     for name in LISTS:
         asked[name] = [tuple(x) if isinstance(x, list) else x for x in changes.get(name, ())]
@@ -139,7 +140,7 @@ def changed_by(compilation: Compilation, changes: Any) -> Compilation:
 
 
 def bundle(compilation: Compilation) -> dict[str, Any]:
-    """The widget and, beside it, inert HTML to be saved."""
+    """The widget and static HTML, which a saved notebook shows."""
     widget = Explorer.of(compilation)
     view = widget._repr_mimebundle_() or ({}, {})
     inert = plain_document(unpacked(widget.document), static_pictures(compilation))
@@ -148,6 +149,6 @@ def bundle(compilation: Compilation) -> dict[str, Any]:
 
 
 def close_all() -> None:
-    """Close every connection: their explorers stay, with nobody to ask."""
+    """Close every connection; the explorers remain, but are not live."""
     while Connection._open:
         Connection._open.popleft().close()

@@ -1,16 +1,16 @@
-"""What people see as trees `[tag, attributes, *children]`: made here once, drawn in three places.
+"""Markup as trees `[tag, attributes, *children]`, built once and used in three places.
 
-A page builds a tree and makes it live (`javascript/view.js`), `written` prints it as HTML or SVG,
-and `svg.drawing_svg` takes the drawing in it as a picture that stands alone.  Text stays text on
-all three roads: nothing of a user's program is ever read as HTML.
+A page builds a tree and makes it interactive (`javascript/view.js`), `written` prints it as HTML or
+SVG, and `svg.drawing_svg` extracts its drawing as a standalone picture.  Text is always escaped:
+nothing in a user's program is parsed as HTML.
 
-Attributes say what a page may do with an element; the other two roads leave them out:
+Some attributes are for interactive pages; the other two uses omit them:
 
-    data-things   what it is about (`Links`): hover previews, a click pins, arrows and search reach
-                  it; "" for a part that is about nothing known
-    data-term     a word whose meaning the glossary has; "" if it is what the element says
-    data-pair     "forbid buf0 buf3 g0.forward": a click would ask for that
-    data-steps    "0 2": there in these steps of a slider alone; see `at_step`
+    data-things   the things of an element (`Links`): hover previews them, a click pins them, arrow
+                  keys and search reach the element; "" for an element without known things
+    data-term     a term of the glossary; "" if the term is the text of the element
+    data-pair     "forbid buf0 buf3 g0.forward": the request that a click sends
+    data-steps    "0 2": the element exists only in these steps of a slider; see `at_step`
     data-step     "2": a click moves the slider to this step
     hidden        a row of a table that opens from the row above it
 """
@@ -27,17 +27,17 @@ Tree: TypeAlias = list[Any]
 """`["p", {"class": "lab-note"}, "text", ["b", {}, "more"]]`."""
 
 LIVE = ("data-things", "data-term", "data-pair", "data-steps", "data-step", "hidden")
-"""Attributes that only a page with a script can do something with."""
+"""Attributes that only an interactive page uses."""
 
 
 def element(tag: str, attributes: dict[str, Any] | None, *children: Tree | str | None) -> Tree:
-    """One element; attributes are given as text, children that are None are left out."""
+    """One element; attribute values are converted to text, None children are omitted."""
     given = {name: str(value) for name, value in (attributes or {}).items()}
     return [tag, given, *(child for child in children if child is not None)]
 
 
 def about(things: Iterable[int]) -> dict[str, str]:
-    """The attribute that says what an element is about.
+    """The attribute with the things of an element.
 
     >>> about([3, 12])
     {'data-things': '3 12'}
@@ -56,7 +56,7 @@ def written(tree: Tree | str) -> str:
 
 
 def at_step(tree: Tree, step: int) -> Tree:
-    """The tree as it is while a slider stands at this step.
+    """The tree at this step of its slider.
 
     >>> at_step(["p", {}, ["b", {"data-steps": "0 1"}, "few"], ["b", {}, "all"]], 2)
     ['p', {}, ['b', {}, 'all']]
@@ -71,7 +71,7 @@ def _is_at(tree: Tree | str, step: int) -> bool:
 
 
 def inside(tree: Tree | str, tag: str) -> Iterator[Tree]:
-    """All elements with this tag, in their order; those within one of them are not looked for."""
+    """All outermost elements with this tag, in order."""
     if isinstance(tree, str):
         return
     if tree[0] == tag:
@@ -82,7 +82,7 @@ def inside(tree: Tree | str, tag: str) -> Iterator[Tree]:
 
 
 def text_of(tree: Tree | str) -> str:
-    """All text of a tree, as it stands.
+    """All text of a tree.
 
     >>> text_of(element("p", {}, "x ", element("b", {}, "is"), " y"))
     'x is y'
@@ -91,17 +91,17 @@ def text_of(tree: Tree | str) -> str:
 
 
 def said_heads(columns: Iterable[str]) -> tuple[str, ...]:
-    """The heads of a table in the language that is spoken; `>` stays where it is."""
+    """The heads of a table in the current language; a leading `>` is kept."""
     return tuple((">" if c.startswith(">") else "") + say(c.removeprefix(">")) for c in columns)
 
 
 def tips(tree: Tree) -> Iterator[Tree]:
-    """The tooltips of a drawing: what its parts say."""
+    """The tooltips of a drawing: the titles of its parts."""
     return inside(tree, "title")
 
 
 def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Tree:
-    """A table; columns that start with `>` hold numbers and are set to the right."""
+    """A table; columns that start with `>` are numbers and right-aligned."""
     heads = tuple(columns)
     kinds = [number(head) for head in heads]
     body = [

@@ -1,4 +1,4 @@
-"""Memory: when each buffer lives, and whose storage it takes."""
+"""The memory plan: the lifetime of each buffer, and whose storage it reuses."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from inductor_lab.widgets.svg import SUB, drawing, width_of
 from inductor_lab.widgets.views import empty_view, note_tree, tree_view
 
 LANE, NEAREST, CURVE = 22, 90, 64
-"""Height of a lane, least pixels before the first step, height of the curve."""
+"""Pixels: height of a lane, minimum space before the first step, height of the curve."""
 NARROWEST, WIDEST, LONGEST = 4, 46, 1400
-"""Pixels of a step, and of all steps where there are many."""
+"""Pixels: minimum and maximum width of a step, and the maximum width of all steps."""
 COLOURS = ("bar", "other")
 
 
 def memory_views(
     schedule: Schedule, scope: str, links: Links, assumed: str = ""
 ) -> list[TreeView]:
-    """Lifetimes of intermediates and outputs: a lane for each storage, as planned; and for each
-    buffer, as it would be without a plan.  `assumed` says what was taken for unknown sizes."""
+    """Lifetimes of intermediates and outputs: one lane per storage with the plan, and one lane per
+    buffer without the plan.  `assumed` states the assumed values of unknown sizes."""
     plan = schedule.memory
     if not plan.lifetimes:
         return [empty_view("after planning", "No intermediate buffers: nothing to plan.")]
@@ -45,18 +45,20 @@ def memory_views(
 
 def _peak_text(plan: MemoryPlan) -> str:
     unfused, fused = bytes_text(plan.peak_unfused), bytes_text(plan.peak_after)
-    peak = say("peak: one kernel per op {unfused} -> {fused} fused", unfused=unfused, fused=fused)
+    peak = say("peak: {unfused} unfused -> {fused} fused", unfused=unfused, fused=fused)
     if plan.peak_before != plan.peak_after:
-        peak += say(" ({alone} if no storage were used again)", alone=bytes_text(plan.peak_before))
+        peak += say(" ({alone} without buffer reuse)", alone=bytes_text(plan.peak_before))
     if plan.peak_after > plan.peak_unfused:
-        peak += say("; fused kernels make some results earlier and need what they read longer")
+        peak += say(
+            "; fused kernels allocate some results earlier and keep their inputs alive longer"
+        )
     return peak
 
 
 def _lanes(
     name: str, steps: list[str], plan: MemoryPlan, scope: str, links: Links, note: str
 ) -> TreeView:
-    """A lane for each storage, steps from left to right, and above them the bytes alive."""
+    """A lane for each storage, steps from left to right, and a curve of the live bytes above."""
     lanes = storages(plan.lifetimes, plan.reuse)
     heads = {first: links.label("buffer", scope, first) for first in lanes}
     left = max(NEAREST, *(width_of(shorten(head)) + 14 for head in heads.values()))
@@ -81,7 +83,7 @@ def _lanes(
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """Where steps stand in the drawing: the first at `left`, each `step` pixels wide."""
+    """Positions of steps in the drawing: the first at `left`, each `step` pixels wide."""
 
     left: float
     step: int
@@ -98,14 +100,14 @@ class Along:
 
 
 def _label(x: float, y: float, text: str, style: str) -> Tree:
-    """Cut in the middle where it is long; the whole as a tooltip."""
+    """A label; a long one is cut in the middle and has the full text as a tooltip."""
     place = {"class": style, "x": f"{x:g}", "y": y}
     whole = [element("title", {}, text)] if shorten(text) != text else []
     return element("text", place, shorten(text), *whole)
 
 
 def _step_numbers(steps: Sequence[str], along: Along) -> Iterator[Tree]:
-    """Those for which there is room; tooltips have the names."""
+    """As many step numbers as fit; their tooltips have the names."""
     room = SUB * width_of(str(len(steps))) + 8
     for number in range(0, len(steps), max(1, math.ceil(room / along.step))):
         place = {"class": "sub", "x": f"{along.at(number + 0.5):g}", "y": CURVE + 16,
@@ -116,7 +118,7 @@ def _step_numbers(steps: Sequence[str], along: Along) -> Iterator[Tree]:
 def _lane(
     lives: Sequence[Lifetime], plan: MemoryPlan, scope: str, links: Links, y: int, along: Along
 ) -> Iterator[Tree]:
-    """Those that take one storage, one after the other."""
+    """The lifetimes of the buffers that share one storage."""
     for number, life in enumerate(lives):
         there = say("steps {first} to {last}", first=life.first, last=life.last)
         note = _storage_note(life.buffer, plan, scope, links)
@@ -133,23 +135,23 @@ def _lane(
 
 
 def _size_text(first: str, lives: Sequence[Lifetime]) -> str:
-    """Behind a lane: its size, whether it counts, and who comes after the one that it is called."""
+    """The text after a lane: its size, whether it is counted, and the later buffers in it."""
     later = [life.buffer for life in lives if life.buffer != first]
     size = bytes_text(lives[0].nbytes)
     if len(later) == len(lives):
-        size = say("{size} of an input, not counted", size=size)
+        size = say("{size}, storage of an input, not counted", size=size)
     return size + (say(", then {later}", later=", ".join(later)) if later else "")
 
 
 def _live_curve(live: Sequence[int], along: Along) -> Iterator[Tree]:
-    """Up and down with the bytes alive; the peak has its number."""
+    """The curve of live bytes, with a label at the peak."""
     most = max([*live, 1])
     path = f"M{along.left:g} {CURVE}"
     for number, count in enumerate(live):
         y = CURVE - count / most * (CURVE - 16)
         path += f"L{along.at(number):g} {y:.1f}L{along.at(number + 1):g} {y:.1f}"
     yield element("path", {"class": "area", "d": f"{path}L{along.at(len(live)):g} {CURVE}Z"})
-    yield element("text", {"class": "sub", "x": 4, "y": CURVE - 4}, say("bytes alive"))
+    yield element("text", {"class": "sub", "x": 4, "y": CURVE - 4}, say("live bytes"))
     peak = live.index(max(live))
     place = {"class": "sub", "x": f"{along.at(peak + 0.5):g}", "y": 12,
              "text-anchor": "middle" if peak else "start"}  # fmt: skip
@@ -159,5 +161,6 @@ def _live_curve(live: Sequence[int], along: Along) -> Iterator[Tree]:
 def _storage_note(buffer: str, plan: MemoryPlan, scope: str, links: Links) -> str:
     if buffer not in plan.reuse:
         return ""
-    how = "in place of {other}" if buffer in plan.in_place else "takes the storage of {other}"
+    in_place = buffer in plan.in_place
+    how = "written in place of {other}" if in_place else "reuses the storage of {other}"
     return say(how, other=links.label("buffer", scope, plan.reuse[buffer]))

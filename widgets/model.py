@@ -1,12 +1,12 @@
 """A compilation → the document that the explorer draws: plain JSON data, and nothing else.
 
-title, subtitle   of the header, with `facts`: the numbers people quote, each with its pane
-groups            the rail: titled lists of pane ids, in the order of the way
+title, subtitle   of the header, with `facts`: the main numbers, each with its pane
+groups            the rail: titled lists of pane ids, in pipeline order
 panes             id → {title, count, seconds, problem, views}
-open              the panes that are shown first
-words             what headings and rules mean (see `words.py`)
-switches          what a live explorer offers to change (see `compare.py`)
-links             what came from what (see `links.py`)
+open              the initial panes
+words             the meaning of headings and rules (see `words.py`)
+switches          the changes that a live explorer offers (see `compare.py`)
+links             provenance (see `links.py`)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from inductor_lab.widgets import stock
 from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.parts import assumed_text, part_panes
+from inductor_lab.widgets.parts import assumed_text, fused_text, part_panes
 from inductor_lab.widgets.shapes import Document, Fact, Pane, PaneGroup, Switches, View
 from inductor_lab.widgets.split import joint_panes
 from inductor_lab.widgets.steps import steps_pane
@@ -44,14 +44,14 @@ NOTHING = (
 
 
 def document(compilation: Record | StockCompilation) -> Document:
-    """Everything that the explorer shows of a compilation."""
+    """Everything that the explorer shows for a compilation."""
     return linked_document(compilation)[0]
 
 
 def linked_document(
     compilation: Record | StockCompilation,
 ) -> tuple[Document, Links]:
-    """The document, and its links for whoever adds panes to it."""
+    """The document, and its links for code that adds panes."""
     links = Links()
     links.called_from = compilation.source.called_from
     panes: dict[str, Pane] = {}
@@ -111,14 +111,14 @@ def _document(
 
 
 def add_group(shown: Document, title: str, panes: Mapping[str, Pane]) -> None:
-    """Panes that belong at the end of the way, before the time that it took."""
+    """Add panes at the end of the pipeline, before the time pane."""
     if panes:
         shown["groups"].insert(len(shown["groups"]) - 1, {"title": title, "panes": list(panes)})
         shown["panes"].update(panes)
 
 
 def _first_look(compilation: Record | StockCompilation) -> tuple[str, ...]:
-    """Source and code, and below them what lies between."""
+    """The initial panes: source and code, and below them an intermediate stage."""
     if not compilation.graphs:
         return ("source", "captured")
     trains = any(graph.backward is not None for graph in compilation.graphs[:1])
@@ -127,7 +127,7 @@ def _first_look(compilation: Record | StockCompilation) -> tuple[str, ...]:
 
 
 def captured_pane(graph: CompiledGraph, scope: str, links: Links, several: bool) -> Pane:
-    """What Dynamo recorded."""
+    """The graph that TorchDynamo captured."""
     captured = graph.captured
     links.graph(captured, f"{scope}.captured", None)
     views: list[View] = [
@@ -142,7 +142,7 @@ def captured_pane(graph: CompiledGraph, scope: str, links: Links, several: bool)
 def _graph_panes(
     graph: CompiledGraph, scope: str, links: Links
 ) -> Iterator[tuple[str, dict[str, Pane]]]:
-    """(title of the group, its panes) for what one captured graph became."""
+    """(title of the group, its panes) for the later stages of one captured graph."""
     earlier = f"{scope}.captured"
     if graph.joint is not None:
         name = f"{scope}.joint"
@@ -181,33 +181,33 @@ def readable_name(placeholder: str) -> str:
 
 
 def facts(compilation: Record) -> list[Fact]:
-    """The numbers of the header; each leads to the pane that explains it."""
+    """The numbers of the header; each links to the pane that explains it."""
     before, after = compilation.before, compilation.after
     graphs, breaks = len(compilation.graphs), len(compilation.capture.breaks)
     coverage = compilation.coverage
     where = "g0.forward.schedule" if compilation.graphs else "source"
     spent = Spent.of(took for part in compilation.parts for took in part.times)
-    fewer = say("one kernel per op {n} → {m} fused", n=f"{before.passes:,}", m=f"{after.passes:,}")
+    passes = say("{n} unfused → {m} fused", n=f"{before.passes:,}", m=f"{after.passes:,}")
     assumed = assumed_text(compilation.parts)
     dynamic = [_fact("dynamic sizes", assumed, "symbols")] if assumed else []
-    generated = say("no generated")
+    generated = say("nothing to generate")
     if coverage.generated + coverage.calls:
         generated = say("{share} generated", share=f"{100 * coverage.share:.0f} %")
     measured = []
     if spent.kernels:
-        measured.append(_fact("in kernels", duration(spent.kernels), "time"))
+        measured.append(_fact("time in kernels", duration(spent.kernels), "time"))
     if spent.libraries:
-        measured.append(_fact("in library calls", duration(spent.libraries), "time"))
+        measured.append(_fact("time in library calls", duration(spent.libraries), "time"))
     return [
         _fact(_noun("graph", graphs), str(graphs), "g0.captured" if graphs else "source"),
         _fact(_noun("break", breaks), str(breaks), "breaks", "warn" if breaks else ""),
         _fact("kernels", _kernels_text(compilation), where),
-        _fact("memory passes", fewer, where),
+        _fact("memory passes", passes, where),
         _fact("peak memory", _peak_text(compilation), where.replace("schedule", "memory")),
         *dynamic,
         _fact("traffic saved by fusion", f"{100 * compilation.saved:.1f} %", where),
         _fact("code", generated, where),
-        _fact("compile", f"{compilation.total_seconds:.2f} s", "time"),
+        _fact("compile time", f"{compilation.total_seconds:.2f} s", "time"),
         *measured,
     ]
 
@@ -215,10 +215,10 @@ def facts(compilation: Record) -> list[Fact]:
 def _kernels_text(compilation: Record) -> str:
     eager = compilation.eager
     return say(
-        "{eager}one per op {n} → {m} fused",
-        eager=say("eager {n}, ", n=f"{eager.kernels:,}") if eager is not None else "",
+        "{eager}{n} unfused → {fused}",
+        eager=say("{n} eager, ", n=f"{eager.kernels:,}") if eager is not None else "",
         n=f"{compilation.before.kernels:,}",
-        m=f"{compilation.after.kernels:,}",
+        fused=fused_text(compilation.after.kernels, compilation.coverage.calls),
     )
 
 
@@ -226,7 +226,7 @@ def _peak_text(compilation: Record) -> str:
     plans = [part.schedule.memory for part in compilation.parts]
     unfused = bytes_text(max((plan.peak_unfused for plan in plans), default=0))
     fused = bytes_text(max((plan.peak_after for plan in plans), default=0))
-    return say("one kernel per op {n} → {m} fused", n=unfused, m=fused)
+    return say("{n} unfused → {m} fused", n=unfused, m=fused)
 
 
 def _noun(word: str, count: int) -> str:

@@ -1,11 +1,11 @@
-"""Frames for big pictures: boxes by the `nn.Module` they ran in, and equal layers in one row.
+"""Frames for large pictures: boxes grouped by `nn.Module`, and identical layers in one row.
 
     encoder.layer.0.attention.self          encoder
     encoder.layer.0.attention.output   →      layer ×12
     encoder.layer.1.attention.self              layer.0
     ...                                           attention ...
 
-Boxes without a module (inputs, parameters) stand where they are used.
+Boxes without a module (inputs, parameters) are placed in the module that uses them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from inductor_lab.widgets.picture import ROOT, Frame
 def module_frames(
     paths: Mapping[str, str], kinds: Mapping[str, str], edges: Sequence[tuple[str, str]]
 ) -> tuple[list[Frame], dict[str, str]]:
-    """Frames, outer before inner, and for each box the frame it stands in.
+    """Frames, outer before inner, and the frame of each box.
 
-    `paths` has the module path of every box, in the order of the program ("" where there is none);
-    `kinds` says what each op does, for telling equal layers.  A module of one op gets no frame, nor
-    does one that holds nothing but another.  All frames are closed but one that is alone.
+    `paths` has the module path of every box in program order ("" for none); `kinds` has the kind of
+    each op, for comparing layers.  A module with one op, or one that only contains another module,
+    gets no frame.  All frames are closed, except a single outermost one.
     """
-    place = _settled(paths, edges)
+    place = _placed(paths, edges)
     inside: dict[str, list[str]] = defaultdict(list)
     for name, path in place.items():
         for prefix in _prefixes(path):
@@ -44,7 +44,7 @@ def module_frames(
 
 
 def _frame_name(path: str) -> str:
-    """A box may be called as a module is (`pooler`), so frames have names of another form."""
+    """The name of a frame; the prefix distinguishes it from a box of the same name (`pooler`)."""
     return path if path == ROOT else f"module {path}"
 
 
@@ -60,8 +60,8 @@ def _frames(paths: Sequence[str], content: Mapping[str, Sequence[str]]) -> list[
             alone = parent == family != ROOT and count * len(content[path]) == len(content[family])
             parent = frames.pop(family).parent if alone else parent
             label = f"{_below(family, parent) or say('layers')} ×{count}"
-            sub = say("{n} ops each, all alike", n=len(content[path]))
-            tip = say("{family}: {n} equal layers", family=family, n=count)
+            sub = say("{n} ops each, identical", n=len(content[path]))
+            tip = say("{family}: {n} identical layers", family=family, n=count)
             frames[row] = Frame(row, label, sub, tip, parent)
         parent = _parent(path, paths)
         label = _below(path, family.rpartition(".")[0] if row else parent)
@@ -81,13 +81,13 @@ def _parent(path: str, paths: Sequence[str]) -> str:
 
 
 def _nearest(path: str, paths: Sequence[str]) -> str:
-    """The longest prefix that is among the paths, or the root."""
+    """The longest prefix of a path that is one of the paths, or the root."""
     known = set(paths)
     return next((p for p in reversed(_prefixes(path)) if p in known), ROOT)
 
 
 def _below(path: str, parent: str) -> str:
-    """`stages.0.layers` in `encoder` is itself; a bare number keeps the name before it."""
+    """The path relative to its parent; a number keeps the name before it (`layer.0`)."""
     rest = path[len(parent) :].lstrip(".")
     return f"{parent.rpartition('.')[2]}.{rest}" if rest[:1].isdigit() and parent else rest
 
@@ -97,8 +97,8 @@ def _fills(path: str, paths: Sequence[str], inside: Mapping[str, Sequence[str]])
     return parent != ROOT and len(inside[parent]) == len(inside[path])
 
 
-def _settled(paths: Mapping[str, str], edges: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """What has no module goes to the innermost one that holds all its users that have one."""
+def _placed(paths: Mapping[str, str], edges: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Boxes without a module go to the innermost module that contains all their users."""
     targets: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
         targets[source].append(target)
@@ -110,7 +110,7 @@ def _settled(paths: Mapping[str, str], edges: Sequence[tuple[str, str]]) -> dict
 
 
 def common_module(paths: Iterable[str]) -> str:
-    """The innermost module that holds all of these paths; those without a module do not count."""
+    """The innermost module that contains all of these paths; empty paths are ignored."""
     split = [path.split(".") for path in paths if path]
     common = takewhile(lambda level: len(set(level)) == 1, zip(*split, strict=False))
     return ".".join(level[0] for level in common)
@@ -126,7 +126,7 @@ def _order(path: str) -> tuple[tuple[int, str], ...]:
 
 
 def _rows(paths: Sequence[str], content: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Numbered siblings that do the same ops (three or more) → the name of the row they form."""
+    """Three or more numbered siblings with the same ops → the name of their common row."""
     alike: dict[tuple[str, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
     for path in paths:
         parent, _, last = path.rpartition(".")

@@ -1,15 +1,19 @@
-"""A document with each repeated text, list and set of names written once: what a page holds.
+"""Compression of a document: repeated texts, lists and sets of keys are written once.
 
     [{"a": "sin", "b": ["cos"]}, {"a": "sin", "b": ["cos"]}]
     → {"shared": [["a", "b"], "sin", ["cos"]], "data": [["~:0", "~1", "~2"], ["~:0", "~1", "~2"]]}
 
-`"~1"` stands for the value at that place of `shared` (in base 36), which names only values before
-it.  A list that begins with `"~:0"` is an object with the names that stand there, one with `"~|"` a
-text, by its lines, one with `"~#"` a text, by its form and the numbers that stand for each `~` of
-it, one with `"~*"` a list of values, each with how often it follows itself.  A text that begins
-with `~` gets another one in front.  Objects are made anew each time, since the explorer
-keeps its state in them; but for those that hold nothing but texts, as attributes of a tree's
-elements do.  `javascript/pack.js` reads it.
+`"~1"` refers to the value at index 1 (in base 36) of `shared`; an entry of `shared` refers only to
+earlier entries.  Lists with these first elements are encoded values:
+
+    "~:0"   an object; its keys are at index 0 of `shared`
+    "~|"    a text, split into lines
+    "~#"    a text, as a template and the numbers that replace each `~` in it
+    "~*"    a list in run-length encoding: values, each with its repeat count
+
+A text that begins with `~` is escaped with another `~`.  Objects are not shared, since the explorer
+keeps state in them, except for objects that contain only texts, such as the attributes of a tree.
+`javascript/pack.js` decodes it.
 """
 
 from __future__ import annotations
@@ -23,15 +27,15 @@ FORM = "~#"
 NAMES = "~:"
 RUNS = "~*"
 NUMBER = re.compile(r"(?<!\d)(?:0|[1-9]\d{0,8})(?!\d)")
-"""Those that are written as JSON writes them."""
+"""Integers in the notation of JSON."""
 REFERENCE = 6
-"""About so many bytes of JSON are a reference with its comma."""
+"""Approximate size of a reference with its comma, in bytes of JSON."""
 SHORT = 18
-"""Shorter texts stand as they are: a form with its numbers would be no shorter."""
+"""Shorter texts are not encoded: a template with its numbers would not be shorter."""
 
 
 def packed(document: Any) -> dict[str, Any]:
-    """The document as `{"shared", "data"}`: JSON data, mostly half as large."""
+    """The document as `{"shared", "data"}`: JSON data, usually about half the size."""
     packer = _Packer()
     packer.count(document)
     packer.place_texts()
@@ -39,7 +43,7 @@ def packed(document: Any) -> dict[str, Any]:
 
 
 def unpacked(packed: dict[str, Any]) -> Any:
-    """The document again, as `pack.js` makes it.
+    """Decode a packed document, as `pack.js` does.
 
     >>> unpacked(packed({"a": ["~", 1, "long enough"], "b": "long enough"}))
     {'a': ['~', 1, 'long enough'], 'b': 'long enough'}
@@ -73,7 +77,7 @@ def unpacked(packed: dict[str, Any]) -> Any:
 
 
 class _Packer:
-    """Numbers equal values alike, counts them, and writes those that pay once."""
+    """Gives equal values the same number, counts them, and shares those that save space."""
 
     def __init__(self) -> None:
         self.shared: list[Any] = []
@@ -82,9 +86,9 @@ class _Packer:
         self._counts: Counter[int] = Counter()
 
     def count(self, value: Any) -> int | None:
-        """Note each text, list and set of names, every time that it stands somewhere.
+        """Count the occurrences of each text, list and set of keys.
 
-        Returns the value's number; None if an object is inside.
+        Returns the value's number; None if it contains an object.
         """
         if isinstance(value, dict):
             parts = [self.count(list(value)), *map(self.count, value.values())]
@@ -95,7 +99,7 @@ class _Packer:
             return number
         if isinstance(value, str):
             number = self._number(value, [])
-            if not self._counts[number or 0]:  # where it stands again, a reference will
+            if not self._counts[number or 0]:  # later occurrences become references
                 for part in _parts(value):
                     self.count(part)
         else:
@@ -105,17 +109,17 @@ class _Packer:
         return number
 
     def place_texts(self) -> None:
-        """Those that stand in most places first: their references are the shortest."""
+        """Share the most frequent texts first, so that their references are the shortest."""
         texts = [key[1] for key in self._numbers if key[:1] == (str,)]
         for text in sorted(texts, key=lambda text: -self._counts[self._numbers[str, text]]):
             self.made(text)
 
     def made(self, value: Any) -> Any:
-        """The value with references in it, or the reference to it."""
+        """The encoded value, or a reference to it."""
         return self._made(value)[1]
 
     def _made(self, value: Any) -> tuple[int | None, Any]:
-        """The value's number, too."""
+        """The value's number, and the encoded value."""
         if isinstance(value, dict):
             if not _is_shared(value):
                 return None, self._object(value)
@@ -142,7 +146,7 @@ class _Packer:
         return number, self._placed(number, made)
 
     def _placed(self, number: int | None, made: Any) -> Any:
-        """A reference where that is shorter, the value itself elsewhere."""
+        """A reference if that saves space, otherwise the value itself."""
         times, size = self._counts[number or 0], _size(made)
         if number is None or times * size <= size + times * REFERENCE:
             return made
@@ -151,7 +155,7 @@ class _Packer:
         return f"~{self._places[number]}"
 
     def _text(self, value: str, made: list[Any]) -> Any:
-        """By its lines or its form, if others have the same, or as it is."""
+        """Encode a text by lines or by template if parts are shared; otherwise unchanged."""
         if "\n" in value:
             return [LINES, *made]
         by_form = [FORM, *made]
@@ -160,7 +164,7 @@ class _Packer:
         return f"~{value}" if value.startswith("~") else value
 
     def _object(self, value: dict[str, Any]) -> Any:
-        """By its names' place and its values, if others have the same names."""
+        """Encode an object by a reference to its keys, if they are shared, and its values."""
         names = list(value)
         inside = [self.made(inner) for inner in value.values()]
         place = self.made(names)
@@ -169,9 +173,9 @@ class _Packer:
         return [f"{NAMES}{place[1:]}", *inside]
 
     def _number(self, value: Any, parts: list[int | None]) -> int | None:
-        """Equal for equal values of one type; None if an object is inside."""
+        """A number that is equal for equal values of one type; None if it contains an object."""
         if type(value) is int and value >= 0:
-            return ~value  # no table is needed for the many numbers of things
+            return ~value  # the many numbers of things need no table
         if isinstance(value, list | dict):
             if None in parts:
                 return None
@@ -182,7 +186,7 @@ class _Packer:
 
 
 def _is_shared(value: dict[str, Any]) -> bool:
-    """Attributes of an element in a tree: texts only. A page keeps its own things in others."""
+    """Is it an object with only texts, such as attributes of a tree?"""
     return all(isinstance(inner, str) for inner in value.values())
 
 
@@ -193,7 +197,7 @@ def _digits(number: int) -> str:
 
 
 def _parts(value: Any) -> list[Any]:
-    """What a list holds; the lines of a text of several; the form of a line, and its numbers."""
+    """The elements of a list; the lines of a text; the template of a line and its numbers."""
     if isinstance(value, list):
         return value
     if not isinstance(value, str):
@@ -205,7 +209,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _runs(made: list[Any], numbers: list[int | None]) -> list[Any]:
-    """The list by its runs, if they are long enough to pay; `numbers` say which parts are equal."""
+    """Run-length encode a list if that saves space; equal parts have equal `numbers`."""
     found: list[Any] = [RUNS]
     for at, (part, number) in enumerate(zip(made, numbers, strict=True)):
         if at and number is not None and number == numbers[at - 1]:
@@ -216,7 +220,7 @@ def _runs(made: list[Any], numbers: list[int | None]) -> list[Any]:
 
 
 def _size(made: Any) -> int:
-    """About how many bytes of JSON that is."""
+    """Approximate size in bytes of JSON."""
     if isinstance(made, list):
         return 2 + sum(_size(inner) + 1 for inner in made)
     if isinstance(made, dict):

@@ -1,5 +1,5 @@
-"""The front end as text: what `npm run build` made of the modules in `javascript/`, and the style
-sheets; and the frame of a page that has it all inside."""
+"""The front end as text: the scripts that `npm run build` made from `javascript/`, the style
+sheets, and the frame of a self-contained page."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ LANG = {"en": "en", "zh": "zh-CN"}
 
 @cache
 def script() -> str:
-    """The explorer for an inline module, with `render(root, document)` for what follows it; no
-    exports, since anywidget would take a `render` that is exported for its own."""
+    """The explorer as an inline module that defines `render(root, document)`.
+
+    Without exports, since anywidget would use an exported `render`.
+    """
     return f"{_built('page')}\nconst {{ render, renderTabs }} = inductorLab;"
 
 
@@ -31,7 +33,7 @@ def widget_script() -> str:
 
 @cache
 def connection_script() -> str:
-    """Only what joins a model to an explorer that is drawn already."""
+    """Only the part that connects a model to an existing explorer."""
     return f"{_built('line')}\nexport default inductorLab.widget;\n"
 
 
@@ -42,7 +44,7 @@ def style() -> str:
 
 @cache
 def bench_script() -> str:
-    """What a benchmark's page needs: `addButtons`."""
+    """The script of a benchmark's page: `addButtons`."""
     return f"{_built('bench')}\nconst {{ addButtons }} = inductorLab;"
 
 
@@ -54,19 +56,19 @@ def bench_widget_script() -> str:
 
 @cache
 def steps_widget_script() -> str:
-    """For anywidget: a call that is stepped through."""
+    """The stepper for anywidget."""
     return f"{_built('bench')}\nexport default inductorLab.stepsWidget;\n"
 
 
 @cache
 def steps_script() -> str:
-    """What a cell's output needs to get buttons: `stepsInPage`."""
+    """The script that adds the stepper's buttons to a cell's output: `stepsInPage`."""
     return f"{_built('bench')}\nconst {{ stepsInPage }} = inductorLab;"
 
 
 @cache
 def debug_style() -> str:
-    """Beside the style of a benchmark."""
+    """The style of the debugging tools, used together with that of a benchmark."""
     return _read("debug.css")
 
 
@@ -81,7 +83,7 @@ def bench_style() -> str:
 
 
 def page(title: str, body: str, *styles: str, scripts: str = "'unsafe-inline'") -> str:
-    """An HTML file that fetches nothing, around `body`; `scripts` are those that may run."""
+    """A self-contained HTML page around `body`; `scripts` is the policy for scripts."""
     sheets = "\n".join(f"<style>{text}</style>" for text in ("body{margin:0}", *styles))
     return f"""<!doctype html>
 <html lang="{LANG[language()]}">
@@ -102,12 +104,12 @@ def page(title: str, body: str, *styles: str, scripts: str = "'unsafe-inline'") 
 
 
 def document_for_html(document: Mapping[str, Any]) -> str:
-    """A document as `render` takes it, packed, to stand inside a `<script>` element."""
+    """A packed document, as `render` takes it, for use inside a `<script>` element."""
     return json_for_html(packed(document))
 
 
 def json_for_html(data: Mapping[str, Any]) -> str:
-    """JSON that can stand inside a `<script>` element: no `<`, and no line separators."""
+    """JSON that is safe inside a `<script>` element: no `<` and no line separators."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -115,7 +117,7 @@ def json_for_html(data: Mapping[str, Any]) -> str:
 
 
 def _built(name: str) -> str:
-    """One script that gives `inductorLab` (see javascript/build.mjs)."""
+    """A built script, which defines `inductorLab` (see javascript/build.mjs)."""
     return _read(f"built/{name}.js")
 
 

@@ -1,4 +1,4 @@
-"""What the compiler had when it failed, for the cell's output: every finished phase."""
+"""The finished stages of a failed compilation, for the cell's output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MARKS = """
 
 
 def partial_html(so_far: SoFar) -> str:
-    """A line for each phase; a finished one opens to its text, the failing line is marked."""
+    """A line for each stage; a finished stage opens to its text, with the failing line marked."""
     where = _where(so_far.error)
     finished = sorted(so_far.finished, key=lambda phase: phase[0] != "capture")
     phases = [
@@ -28,7 +28,7 @@ def partial_html(so_far: SoFar) -> str:
     ]
     if so_far.failed:
         phases.append(f"<p><b>✗ {escape(so_far.failed)}</b> {escape(str(so_far.error))}</p>")
-    head = f"<p>{escape(say('The compiler got this far:'))}</p>"
+    head = f"<p>{escape(say('Finished stages:'))}</p>"
     body = "".join(phases) + _traceback(so_far.error)
     return (
         f'<style>{STYLE}{MARKS}</style><div class="lab-plain lab-partial">{head}{body}</div>'
@@ -39,7 +39,7 @@ def _traceback(error: BaseException | None) -> str:
     if error is None:
         return ""
     text = escape("".join(traceback.format_exception(error)))
-    title = escape(say("the whole traceback"))
+    title = escape(say("full traceback"))
     return f"<details><summary>{title}</summary><pre>{text}</pre></details>"
 
 
@@ -71,7 +71,7 @@ def _nodes_at(result: Any, where: str) -> frozenset[str]:
 
 
 def _where(error: BaseException | None) -> str:
-    """Where in the user's code the compiler's own error points to."""
+    """The user's line that the compiler's error names."""
     while error is not None:
         if isinstance(error, LabError) and error.where:
             return error.where

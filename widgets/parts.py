@@ -49,13 +49,13 @@ if TYPE_CHECKING:
     from inductor_lab.compiler.records import CompiledPart
 
 ABOUT = {step.name: step.what for step in PASSES}
-"""What each pass over loop trees does."""
+"""Loop-tree pass → its description."""
 
 
 def part_panes(
     part: CompiledPart, scope: str, earlier: str, links: Links, seconds: Mapping[str, float]
 ) -> dict[str, Pane]:
-    """Panes of a part by id; `scope` is like `g0.forward`, `earlier` that of its ancestor."""
+    """Panes of a part by id; `scope` is like `g0.forward`, `earlier` the scope it came from."""
     link_part(part, scope, earlier, links)
 
     def took(phase: str) -> float | None:
@@ -88,7 +88,7 @@ def part_panes(
 
 
 def link_part(part: CompiledPart, scope: str, earlier: str, links: Links) -> None:
-    """Nodes before and after the rewrites, and buffers."""
+    """Link the nodes before and after the rewrites, and the buffers."""
     links.graph(part.graph, scope, earlier)
     for step in part.rewrites.steps:
         if step.after is not None:
@@ -97,7 +97,7 @@ def link_part(part: CompiledPart, scope: str, earlier: str, links: Links) -> Non
 
 
 def link_buffers(program: LoopProgram, links: Links, scope: str) -> None:
-    """Every buffer is a child of the FX nodes it came from."""
+    """Link every buffer to the FX nodes it came from."""
     for name, buffer in program.buffers.items():
         given = links.label("node", scope, name)
         nodes = links.find("node", scope, sorted(buffer.origins))
@@ -109,7 +109,7 @@ def link_buffers(program: LoopProgram, links: Links, scope: str) -> None:
 
 
 def graph_pane(part: CompiledPart, scope: str, links: Links) -> Pane:
-    """The ATen graph, and which op of the user's became which."""
+    """The ATen graph, and the decompositions."""
     picture = fx_picture(part.graph, links, scope, step_notes(part))
     views: list[View] = [
         picture.view("graph"),
@@ -121,7 +121,7 @@ def graph_pane(part: CompiledPart, scope: str, links: Links) -> Pane:
 
 
 def step_notes(part: CompiledPart) -> dict[str, str]:
-    """FX node → which kernels or library calls compute it, and their measured times."""
+    """FX node → the kernels or library calls that compute it, and their measured times."""
     notes: dict[str, str] = defaultdict(str)
     for step, took in zip(part.schedule.steps, part.times, strict=False):
         said = say("in {kernel}: {time}", kernel=took.name, time=translate(str(took)))
@@ -131,23 +131,23 @@ def step_notes(part: CompiledPart) -> dict[str, str]:
 
 
 def decompositions_view(part: CompiledPart, scope: str, links: Links) -> View:
-    """Op in, ops out, and the line that asked for it."""
+    """Each decomposed op, the ops that replace it, and the user's line."""
     if not part.decompositions:
-        return empty_view("decompositions", "No op was taken apart: each one is used as it came.")
+        return empty_view("decompositions", "No ops were decomposed.")
     rows = [
         row((d.op, ", ".join(d.became), d.span or ""), links.find("node", scope, d.nodes))
         for d in part.decompositions
     ]
-    return table_view("decompositions", ("op", "became", "for"), rows)
+    return table_view("decompositions", ("op", "replaced by", "line"), rows)
 
 
 def rewrites_pane(
     part: CompiledPart, scope: str, links: Links, seconds: float | None
 ) -> Pane:
-    """Each pass that changed something: what it did, and the difference."""
+    """The diff and the applied rules of each pass that changed the graph."""
     changed = [step for step in part.rewrites.steps if step.changed]
     quiet = [step.name for step in part.rewrites.steps if not step.changed]
-    idle = say("Nothing to do for: {names}.", names=", ".join(quiet)) if quiet else ""
+    idle = say("Passes without effect: {names}.", names=", ".join(quiet)) if quiet else ""
     if not changed:
         nothing = empty_view("diff", f"{say('No pass changed the graph.')} {idle}")
         return pane("rewrites", [nothing], count="0", seconds=seconds)
@@ -157,7 +157,7 @@ def rewrites_pane(
         for step in changed
         for fired in step.fired
     ]
-    columns = ("pass", "rule", "node", "became", "for")
+    columns = ("pass", "rule", "node", "replaced by", "line")
     views: list[View] = [
         text_view("diff", [step_diff(step, scope, links) for step in changed]),
         table_view("rules", columns, rules, idle),
@@ -191,13 +191,13 @@ def loops_pane(part: CompiledPart, scope: str, links: Links, seconds: float | No
 
 
 def module_paths(part: CompiledPart) -> dict[str, str]:
-    """Where every FX node of the part belongs, before and after the rewrites."""
+    """The module path of every FX node of the part, before and after the rewrites."""
     graphs = [part.graph, *(step.after for step in part.rewrites.steps)]
     return node_paths(node for graph in graphs if graph is not None for node in graph.nodes)
 
 
 def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float | None) -> Pane:
-    """Groups over the loop graph, every decision with its reasons, and the groups' costs."""
+    """The loop graph with its groups, every decision with its reasons, and the costs."""
     schedule = part.schedule
     picture = schedule_picture(schedule, links, scope, module_paths(part), part.times)
     views: list[View] = [
@@ -210,24 +210,24 @@ def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float |
 
 
 def ops_to(before: int, after: int) -> str:
-    """`5 ops → 1`: of a schedule in the rail."""
+    """`5 ops → 1`: the count of a schedule in the rail."""
     return say("1 op → {m}" if before == 1 else "{n} ops → {m}", n=f"{before:,}", m=f"{after:,}")
 
 
 def decisions_view(schedule: Schedule, scope: str, links: Links) -> View:
-    """One row for each pair; opened, every rule with its verdict."""
+    """One row for each pair, which opens to the verdict of every rule."""
     if not len(schedule.decisions):
         return empty_view(
-            "decisions", "Nothing to decide: no two loop nests here share data."
+            "decisions", "Nothing to decide: no two loop nests share data."
         )
     rows = [decision_row(decision, scope, links) for decision in schedule.decisions]
-    columns = ("pair", "decision", "because", "relation", ">saves")
-    note = "Open a row to see what every rule said."
+    columns = ("pair", "decision", "reason", "relation", ">saves")
+    note = "Open a row to see the verdict of every rule."
     return table_view("decisions", columns, rows, note)
 
 
 def decision_row(d: Decision, scope: str, links: Links) -> Row:
-    """One pair; a click would ask for the other way round than it was decided."""
+    """The row of one pair; its button requests the opposite decision."""
     cells = (
         f"{d.producer} + {d.consumer}",
         say("fused" if d.fused else "not fused"),
@@ -246,7 +246,7 @@ def decision_row(d: Decision, scope: str, links: Links) -> Row:
 
 
 def refusal(decision: Decision) -> str:
-    """Why in a few words: the first reason against it, or who decided."""
+    """The first reason against a fusion, or the option that decided."""
     if decision.choice != "rules":
         return say(f"{decision.choice} by an option")
     against = [verdict for verdict in decision.verdicts if verdict.reason]
@@ -256,8 +256,8 @@ def refusal(decision: Decision) -> str:
 
 
 def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
-    """What each kernel reads, writes and computes; its time if measured, and of the roof what is
-    known; all unfused and fused."""
+    """What each kernel reads, writes and computes, its time if measured, and its share of the roof
+    if known; the totals unfused and fused."""
     schedule, measured = part.schedule, bool(part.times)
     shown = 3 if any(took.roof is not None for took in part.times) else 2 * measured
     rows = []
@@ -277,7 +277,7 @@ def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
             name = f"{step.op}{why}"
             rows.append(row((*_cost_cells(name, cost), *took), things))
     total = duration(sum(took.seconds for took in part.times))
-    unfused = _cost_cells(say("one kernel per op"), schedule.before)
+    unfused = _cost_cells(say("unfused"), schedule.before)
     rows.append(row((*unfused, *[""] * shown)))
     after = (*_cost_cells(say("fused"), schedule.after), *(total, "", "")[:shown])
     rows.append(row(after, mark="ok"))
@@ -288,7 +288,7 @@ def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
 
 
 def assumed_text(parts: Iterable[CompiledPart]) -> str:
-    """`s27, s77 counted as 64`; nothing where all sizes are known."""
+    """`s27, s77 counted as 64`; "" if all sizes are known."""
     names = ", ".join(sorted({name for part in parts for name in part.assumed}))
     return say("{names} counted as {n}", names=names, n=ASSUMED) if names else ""
 
@@ -309,21 +309,30 @@ def _cost_cells(name: str, cost: Any) -> tuple[str, ...]:
 
 
 def saved_text(schedule: Schedule) -> str:
-    """Kernels and passes with one kernel per op, then fused, and the traffic that this saves."""
+    """Kernels and memory passes before and after fusion, and the traffic that fusion saves."""
     before, after = schedule.before, schedule.after
     return say(
-        "one kernel per op → fused: kernels {n} → {m}, memory passes {passes} → {fewer}, "
+        "kernels: {n} unfused → {fused}; memory passes: {passes} unfused → {fewer} fused; "
         "{saved:.1f} % of the traffic saved",
         n=f"{before.kernels:,}", passes=f"{before.passes:,}",
-        m=f"{after.kernels:,}", fewer=f"{after.passes:,}",
+        fused=fused_text(after.kernels, schedule.library_calls), fewer=f"{after.passes:,}",
         saved=100 * schedule.saved,
     )  # fmt: skip
 
 
+def fused_text(steps: int, library_calls: int) -> str:
+    """The kernels after fusion: `2 fused`, or `37 generated + 84 library calls`."""
+    if not library_calls:
+        return say("{n} fused", n=f"{steps:,}")
+    one = library_calls == 1
+    text = "{n} generated + 1 library call" if one else "{n} generated + {calls} library calls"
+    return say(text, n=f"{steps - library_calls:,}", calls=f"{library_calls:,}")
+
+
 def code_view(part: CompiledPart, scope: str, links: Links) -> View:
-    """The generated kernels, in the order they run; a block's `kernel` says what can be edited."""
+    """The generated kernels in execution order; a block with `kernel` can be edited."""
     if not part.all_kernels:
-        return empty_view("text", "No kernels: this part only calls libraries or moves views.")
+        return empty_view("text", "No kernels: this part only calls libraries or creates views.")
     blocks: list[Block] = []
     for kernel in part.all_kernels:
         shown = kernel_block(kernel, f"{kernel.name}   {kernel.language}", links, scope)
@@ -334,18 +343,18 @@ def code_view(part: CompiledPart, scope: str, links: Links) -> View:
 
 
 def kernel_block(kernel: Kernel, title: str, links: Links, scope: str) -> Block:
-    """A generated kernel in the colours of its language."""
+    """A generated kernel with syntax colours."""
     return block(code_lines(kernel.code, links, scope), title, language=kernel.language)
 
 
 def trees_views(part: CompiledPart, scope: str, links: Links) -> list[View]:
-    """The loops of each C++ kernel as they were built, and what each pass changed."""
+    """The loop tree of each C++ kernel before all passes, and the diff of each pass."""
     blocks = []
     for trees in part.trees:
         lines = [tree_shown(step.tree, links, scope) for step in trees.steps]
-        blocks.append(block(lines[0], f"{trees.kernel}   {say('as built')}"))
+        blocks.append(block(lines[0], f"{trees.kernel}   {say('before all passes')}"))
         for step, before, after in zip(trees.steps[1:], lines[:-1], lines[1:], strict=True):
-            about = translate(ABOUT.get(step.name, "")) or say("a pass of yours")
+            about = translate(ABOUT.get(step.name, "")) or say("a user-defined pass")
             title = f"{trees.kernel}   {step.name}: {about}"
             blocks.append(block(diff_lines(before, after), title, first=0))
     return [text_view("loops", blocks)] if blocks else []

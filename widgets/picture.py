@@ -1,8 +1,8 @@
 """Pictures as data: boxes with labels, nested in frames, and the arrows between them.
 
-A frame is a module (`encoder.layer.3`), a fused group, or a row of equal layers.  A closed frame is
-drawn as one box; the explorer opens it in place.  Frames are laid out from the inside out, so an
-open one has exactly the room that its contents need.
+A frame is a module (`encoder.layer.3`), a fused group, or a row of identical layers.  A closed
+frame is drawn as one box; the explorer opens it in place.  Frames are laid out from the inside out,
+so an open frame has exactly the size of its contents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BOX_HEIGHT = {1: 26.0, 2: 40.0}
 FRAME_HEAD = 24.0
 LONGEST_LABEL = 44
 NAMED = 12
-"""The name of a picture has so many of its boxes at most; its description has them all."""
+"""Maximum number of boxes in the accessible name of a picture; the description lists all."""
 
 ROOT = ""
 
@@ -42,7 +42,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A box around boxes; `parent` is the frame it stands in."""
+    """A box around other boxes; `parent` is the enclosing frame."""
 
     name: str
     label: str
@@ -55,7 +55,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Picture:
-    """Items, frames and arrows, with a layout for the inside of every frame (and for the root)."""
+    """Items, frames and arrows, with a layout for every frame and for the root."""
 
     title: str
     items: Mapping[str, Item]
@@ -70,7 +70,7 @@ class Picture:
 
     @property
     def told(self) -> str:
-        """What it is of, and its boxes: its name for readers who do not see it."""
+        """The accessible name: the title and the boxes, for screen readers."""
         names = [item.label for item in self.items.values()]
         told = ", ".join(names[:NAMED])
         if len(names) > NAMED:
@@ -78,7 +78,7 @@ class Picture:
         return say("graph {title}: {names}", title=say(self.title), names=told)
 
     def lines(self) -> Iterator[str]:
-        """The frames with what stands in them, then each box with those that lead to it."""
+        """The description: the frames with their contents, then each box with its sources."""
         held: dict[str, list[str]] = defaultdict(list)
         for item in self.items.values():
             held[item.frame].append(item.label)
@@ -116,7 +116,7 @@ class Picture:
 def draw(
     title: str, items: Iterable[Item], frames: Iterable[Frame], edges: Iterable[tuple[str, str]]
 ) -> Picture:
-    """Lay out a picture; edges may join any two items, wherever they stand."""
+    """Lay out a picture; edges may connect any two items, in any frames."""
     known = {item.name: item for item in items}
     nested = {frame.name: frame for frame in frames}
     arrows = tuple((a, b) for a, b in dict.fromkeys(edges) if a in known and b in known)
@@ -181,7 +181,7 @@ def label_size(label: str, sub: str) -> tuple[float, float]:
 
 
 def shorten(text: str) -> str:
-    """Cut in the middle what would make a box too wide; the tooltip has the whole text."""
+    """Cut a long text in the middle; the tooltip has the full text."""
     if len(text) <= LONGEST_LABEL:
         return text
     half = LONGEST_LABEL // 2
@@ -189,7 +189,8 @@ def shorten(text: str) -> str:
 
 
 def _layout_data(layout: Layout) -> shapes.Layout:
-    """Names apart from boxes, which equal layers share; a route is told where it bends."""
+    """Names are separate from boxes, so that identical layers share boxes; only routes with bends
+    are included."""
     return {
         "size": [round(layout.width), round(layout.height)],
         "names": list(layout.boxes),

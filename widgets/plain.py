@@ -1,6 +1,6 @@
-"""The inert form: a document's source and generated code as plain, escaped HTML.
+"""The static form of a document: its source and generated code as plain, escaped HTML.
 
-It is what a page shows before its script runs, and all that is left where scripts are not allowed.
+A page shows it before its script runs, and when scripts are not allowed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ STYLE = SHAPES + themed(".lab-plain", LIGHT, DARK)
 
 
 def plain_document(document: Mapping[str, Any], pictures: Iterable[tuple[str, str]] = ()) -> str:
-    """Title, facts, graph breaks, source, pictures (title and SVG) and code of a document, readable
-    without a script."""
-    facts = " · ".join(f"{fact['value']} {say(fact['label'])}" for fact in document["facts"])
+    """Title, facts, graph breaks, source, pictures (title and SVG) and code of a document, without
+    a script."""
+    facts = " · ".join(_fact_text(say(fact["label"]), fact["value"]) for fact in document["facts"])
     parts = [
         f"<h1>{escape(document['title'])} {escape(document['subtitle'])}</h1>",
         f"<p>{escape(facts)}</p>",
@@ -54,8 +54,15 @@ def plain_document(document: Mapping[str, Any], pictures: Iterable[tuple[str, st
     return f'<div class="lab-plain">{"".join(parts)}</div>'
 
 
+def _fact_text(label: str, value: str) -> str:
+    """`2 graphs` for a count; `peak memory: 4.0 kB` for any other value."""
+    if value.replace(",", "").isdigit():
+        return f"{value} {label}"
+    return say("{label}: {value}", label=label, value=value)
+
+
 def _breaks(pane: Mapping[str, Any]) -> Iterator[str]:
-    """Where capture stopped, why, and what could be done."""
+    """The table of graph breaks, if there are any."""
     for view in pane["views"]:
         if any(inside(view["tree"], "table")):
             yield f"<h2>{escape(say(view['name']))}</h2>{written(view['tree'])}"

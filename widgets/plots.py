@@ -1,4 +1,4 @@
-"""Every view as a picture without a notebook: SVG text."""
+"""Every view as SVG text, for use outside of notebooks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inductor_lab.api.arguments import checked
 from inductor_lab.api.compilation import Compilation
 from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
 from inductor_lab.compiler.base.display import Svg
-from inductor_lab.compiler.base.errors import UnknownName
+from inductor_lab.compiler.base.errors import UnknownName, unknown_name
 from inductor_lab.compiler.capture.capture import Capture
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.ir.program import LoopProgram
@@ -39,7 +39,7 @@ from inductor_lab.widgets.views import PART_VIEWS
 
 
 def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
-    """Title and SVG of each part's schedule, where it is small enough to be read as it stands."""
+    """Title and SVG of each part's schedule, if it is small enough to be readable."""
     small = [(n, part) for n, graph in enumerate(compilation.graphs) for part in graph.parts
              if len(part.loops.buffers) <= OPEN_UP_TO]  # fmt: skip
     return [
@@ -53,7 +53,7 @@ def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
 
 @checked
 def plot(value: Any, view: str = "graph") -> Svg:
-    """One view of a station; raises UnknownName if it has no such picture."""
+    """One view of a stage; raises UnknownName if the stage has no such view."""
     if isinstance(value, CompiledPart):
         added = {name: make for pane in PART_VIEWS.values() for name, make in pane.items()}
         if view in added:
@@ -66,14 +66,15 @@ def plot(value: Any, view: str = "graph") -> Svg:
     if view in kinds:
         return Svg(kinds[view](value))
     known = [*(["graph"] if picture is not None else []), *kinds]
+    what, todo = unknown_name("view", view, known)
     raise UnknownName(
-        f"a {type(value).__name__} has no picture called {view!r}",
-        todo=f"there are {', '.join(known)}" if known else "print it: it is text",
+        f"{type(value).__name__}: {what}",
+        todo=todo if known else "it has no picture: print its text",
     )
 
 
 def picture_of(value: Any) -> Picture | None:
-    """The graph of a station; None for those that are text, and for several graphs."""
+    """The graph of a stage; None for stages that are text, and for several graphs."""
     match value:
         case FxGraph():
             return fx_picture(value)
@@ -116,4 +117,4 @@ PICTURES: Mapping[type, Mapping[str, Callable[[Any], str]]] = {
     Recompiles: {"timeline": recompiles_svg},
     Profile: {"timeline": profile_svg},
 }
-"""Pictures beside the graph, by the type of the value and the name of the view."""
+"""Additional pictures, by the type of the value and the name of the view."""

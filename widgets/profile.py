@@ -1,4 +1,4 @@
-"""Where the time of a call goes: a table with bars, and a timeline of one call."""
+"""The profile of a call: a table with bars, and a timeline of one call."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STYLE = """
 
 
 def profile_html(found: Profile) -> str:
-    """The page for a notebook's cell."""
+    """HTML for a cell's output."""
     timeline = profile_svg(found) if found.events else ""
     return (
         f"<style>{bench_style()}{_STYLE}</style>"
@@ -44,7 +44,7 @@ def profile_html(found: Profile) -> str:
 
 
 def profile_svg(found: Profile) -> str:
-    """The kernels of one call over time, without what Python does before and after them."""
+    """The kernels of one call over time, without the Python code before and after them."""
     note = "From the start of the first kernel to the end of the last."
     return drawing_svg(timeline_view(found.name, found.events, note=note))
 
@@ -57,14 +57,14 @@ def _head(found: Profile) -> Tree:
     )
     comma = say(", ")
     shares = comma.join(f"{100 * found.share(took):.1f} % {say(where)}" for took, where in parts)
-    cost = "timers cost {cost:+.1f} %" if found.clock_cost >= 0 else (
-        "what timers cost is below this machine's noise")  # fmt: skip
+    cost = "timer overhead {cost:+.1f} %" if found.clock_cost >= 0 else (
+        "timer overhead is below the noise of this machine")  # fmt: skip
     plain = say(
-        "{time} without timers ({cost}), {n} calls of each",
+        "{time} per call without timers ({cost}), {n} calls each",
         time=duration(found.plain_seconds), n=found.steps,
         cost=say(cost, cost=100 * found.clock_cost),
     )  # fmt: skip
-    title = say("{name}: {time} a call", name=found.name, time=duration(found.call_seconds))
+    title = say("{name}: {time} per call", name=found.name, time=duration(found.call_seconds))
     return element(
         "div", {},
         element("h1", {}, title),
@@ -78,7 +78,7 @@ def _table(found: Profile) -> Tree:
     host = found.host_seconds
     rows.append((say(HOST), "", "", duration(host), "", "", "", "", "", ""))
     columns: tuple[str, ...] = COLUMNS
-    if all(row.of_roof is None for row in found.rows):  # as where the machine is too noisy
+    if all(row.of_roof is None for row in found.rows):  # for example, the machine is too noisy
         columns = (*COLUMNS[:ROOF], *COLUMNS[ROOF + 1 :])
         rows = [(*cells[:ROOF], *cells[ROOF + 1 :]) for cells in rows]
     grid = table(said_heads(columns), rows)

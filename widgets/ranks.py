@@ -1,4 +1,4 @@
-"""Ranks of a group: their calls over time, and what differs between them."""
+"""The ranks of a process group: their calls over time, and the differences between them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from inductor_lab.widgets.svg import drawing_svg
 from inductor_lab.widgets.time import Kind, timeline_view
 
 HEADS = {"graphs": "captured graphs", "kernels": "generated kernels"}
-"""Facts whose names alone are units elsewhere, and no heads of a row."""
+"""Fact → row heading, for facts whose names are units elsewhere."""
 LANES = {
-    "work": ("bar", "work: kernels and library calls"),
-    "wire": ("wire", "wire: collectives"),
+    "work": ("bar", "compute: kernels and library calls"),
+    "wire": ("wire", "communication: collectives"),
     "wait": ("wait", "wait: exposed communication"),
 }
-"""Lane of a timeline -> class in the style, what it stands for."""
-SENT = ("collective", ">sent", ">on the wire", ">from")
-GROUPS = (">ranks", ">a call", ">on the wire", ">exposed")
+"""Lane of a timeline → style class, meaning."""
+SENT = ("collective", ">sent", ">communication time", ">from")
+GROUPS = (">ranks", ">per call", ">communication time", ">exposed")
 _STYLE = "<style>.lab-ranks pre{font:11.5px/1.5 var(--mono);overflow:auto}</style>"
 
 
 def timeline_html(found: Timeline) -> str:
-    """Lanes of work and wire, and the numbers below them."""
+    """Lanes of compute and communication, and the numbers below them."""
     lanes = _lanes(found.name, [("", found)])
     title = say(
         "{name} on {ranks} ranks: {time}, {sent} sent in {wire}, {exposed} of it exposed",
@@ -54,7 +54,7 @@ def _numbers(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def ranks_html(found: Ranks) -> str:
-    """What each rank has, what differs, and their calls one below the other."""
+    """The facts of each rank, the differences, and the timelines of all ranks."""
     names = [say("rank {n}", n=rank) for rank in range(len(found))]
     heads = ("", *(f">{name}" for name in names), "")
     rows = [
@@ -72,7 +72,7 @@ def ranks_html(found: Ranks) -> str:
 
 
 def _lanes(title: str, lines: Iterable[tuple[str, Timeline]]) -> str:
-    """Timelines one below the other: their lanes have the colours of what is done in them."""
+    """The timelines of all ranks; the colour of a lane shows its kind of work."""
     tracks: dict[str, set[str]] = {lane: set() for lane in LANES}
     events = []
     for name, line in lines:
@@ -91,7 +91,7 @@ def _lanes(title: str, lines: Iterable[tuple[str, Timeline]]) -> str:
 def _head(found: Ranks) -> str:
     agree = "the same {n} collectives" if found.agree else "different collectives"
     return say(
-        "{ranks} ranks: {collectives}, facts that differ: {many}",
+        "{ranks} ranks: {collectives}; differences: {many}",
         ranks=len(found), many=len(found.differences),
         collectives=say(agree, n=len(found.collectives[0])),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What was compiled in a block, and which code served each call: a row for each version of a
+"""What was compiled in a block, and which version served each call: a row for each version of a
 function, calls from left to right."""
 
 from __future__ import annotations
@@ -20,28 +20,27 @@ from inductor_lab.widgets.page import bench_style
 LEFT, RIGHT = 190.0, 150.0
 TOP, ROW = 44.0, 26.0
 WIDEST = 34.0
-"""Of one call, where there are few."""
+"""Pixels: maximum width of one call."""
 BINS = 520
-"""Of calls that are drawn apart at most; more share a place."""
+"""Maximum number of calls that are drawn separately; more calls share a bin."""
 MOST_LETTERS = 24
-LEGEND = "calls in order; solid: compiled at this call, pale: served by existing code"
+LEGEND = "calls in order; solid: compiled in this call; pale: served by existing code"
 COLUMNS = ("compile id", "function", ">at call", ">took", ">calls served", "failed guards")
 RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
 AFTER = "{function} after line {line}"
 EAGER = (
-    "{n} calls of {name} ran in eager mode: it has as many versions as "
-    "torch._dynamo.config.recompile_limit allows."
+    "{n} calls of {name} ran in eager mode: it has reached torch._dynamo.config.recompile_limit."
 )
 NOTHING = (
-    "Nothing was compiled in this block. Code that was compiled before stays: "
-    "torch.compiler.reset() forgets it."
+    "Nothing was compiled in this block. Code compiled earlier is still cached; "
+    "torch.compiler.reset() removes it."
 )
 _STYLE = ".lab-recompiles td div + div{margin-top:2px}"
 
 
 @dataclass(frozen=True)
 class _Version:
-    """One row: `served` are the numbers of the calls, `made` the one that it was compiled for."""
+    """One row: `served` has the numbers of its calls, `made` is the call that compiled it."""
 
     compiled: Compiled
     served: tuple[int, ...]
@@ -54,19 +53,19 @@ class _Version:
 
 
 def recompiles_html(found: Recompiles) -> str:
-    """For a cell's output; readable without a script."""
+    """HTML for a cell's output; readable without a script."""
     return f"<style>{bench_style()}{_STYLE}</style>{written(recompiles_tree(found))}"
 
 
 def recompiles_tree(found: Recompiles) -> Tree:
-    """Picture and table; also of a block that still runs."""
+    """Picture and table; the block may still be running."""
     calls = found.calls
     rows = _versions(found.compiled, calls)
     body: list[Tree] = [element("h1", {}, _title(found))]
     if not rows:
         body.append(element("p", {}, say(NOTHING)))
     if found.more_calls:
-        later = say("{n} later calls are not drawn.", n=f"{found.more_calls:,}")
+        later = say("{n} later calls are not shown.", n=f"{found.more_calls:,}")
         body.append(element("p", {}, later))
     for name, runs in found.eager_calls.items():
         said = say(EAGER, n=f"{runs:,}", name=name)
@@ -83,7 +82,7 @@ def recompiles_tree(found: Recompiles) -> Tree:
 
 
 def _title(found: Recompiles) -> str:
-    """`repr(found)`, in the language that is spoken."""
+    """`repr(found)` in the current language."""
     held = sum(each.seconds for each in found.compiled)
     made = [each for each in found.compiled if not each.refused]
     return say(
@@ -100,13 +99,13 @@ def recompiles_svg(found: Recompiles) -> str:
 
 
 def function_name(name: str) -> str:
-    """`torch_dynamo_resume_in_f_at_5` is what follows a graph break: `f after line 5`."""
+    """The code after a graph break: `torch_dynamo_resume_in_f_at_5` → `f after line 5`."""
     resumed = RESUMED.fullmatch(name)
     return say(AFTER, **resumed.groupdict()) if resumed else name
 
 
 def _versions(compiled: Iterable[Compiled], calls: Sequence[Call]) -> list[_Version]:
-    """By function, then in the order in which they were compiled."""
+    """The versions by function, then in the order of compilation."""
     served: dict[str, list[int]] = {}
     for call in calls:
         for name in dict.fromkeys(call.served):
@@ -151,7 +150,7 @@ def _chart(rows: Sequence[_Version], calls: Sequence[Call]) -> Tree:
 
 
 def _axis(count: int, each: float, height: float) -> Iterator[Tree]:
-    """A line and a number for some calls."""
+    """Grid lines with call numbers."""
     most = max(2, int(count * each / 60))
     step = next(s * 10**power for power in range(9) for s in (1, 2, 5)
                 if count <= most * s * 10**power)  # fmt: skip
@@ -171,7 +170,7 @@ def _row(
     shown = _fitting(one)
     yield element("g", {}, element("title", {}, label), text_at(8, y + 14, shown))
     per_bin = max(1, -(-len(calls) // BINS))
-    for first, last in _together(sorted({(number - 1) // per_bin for number in row.served})):
+    for first, last in _runs_of(sorted({(number - 1) // per_bin for number in row.served})):
         start, end = first * per_bin + 1, min((last + 1) * per_bin, len(calls))
         tip = say("{label}: calls {start} to {end}", label=label, start=start, end=end)
         yield _bar(f"bar s{hue}", start, end, y, each, tip)
@@ -183,13 +182,13 @@ def _row(
     elif one.refused:
         x = LEFT + each * sum(call.when < one.when for call in calls)
         path = f"M{x:.1f} {y:.0f}v{ROW - 6:.0f}"
-        from_here = say("from here on, calls that no version fits run in eager mode")
+        from_here = say("from here on, calls that match no version run in eager mode")
         yield element("path", {"class": "roof", "d": path}, element("title", {}, from_here))
         yield text_at(right, y + 14, say("not compiled"), "sub")
 
 
 def _fitting(one: Compiled) -> str:
-    """Its number and its function, whose own name is cut where it is long."""
+    """The compile id and the function; a long function name is cut."""
     resumed = RESUMED.fullmatch(one.function)
     name = resumed["function"] if resumed else one.function
     rest = len(function_name(one.function)) - len(name)
@@ -206,7 +205,7 @@ def _bar(style: str, first: int, last: int, y: float, each: float, tip: str) -> 
     return element("rect", {"class": style, **place}, element("title", {}, tip))
 
 
-def _together(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _runs_of(places: Sequence[int]) -> Iterator[tuple[int, int]]:
     """`1 2 3 7` → `1 to 3`, `7 to 7`."""
     starts = [b for a, b in pairwise(places) if b != a + 1]
     ends = [a for a, b in pairwise(places) if b != a + 1]

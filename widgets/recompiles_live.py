@@ -1,4 +1,4 @@
-"""The timeline of a block that runs, in the output of its cell."""
+"""The timeline of a running block, in the output of its cell."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
 from inductor_lab.widgets.bench_live import RunningBenchmark
 from inductor_lab.widgets.recompiles import recompiles_html, recompiles_tree
 
-SELDOM = 0.2
-"""Seconds between two pictures at least, and ten times as long as one takes to draw."""
+INTERVAL = 0.2
+"""Minimum number of seconds between two updates; at least ten times the time of one update."""
 
 
 class LiveRecompiles:
-    """Draws what is known so far, again and again; what is left when the block ends is inert."""
+    """Redraws the timeline while the block runs; the final output is static HTML."""
 
     def __init__(self, seen: Recompiles) -> None:
         self._seen = seen
@@ -24,15 +24,15 @@ class LiveRecompiles:
         self._handle = display(self._widget, display_id=True)
 
     def told(self) -> None:
-        """A call has begun."""
+        """Update the timeline: a call has begun."""
         now = time.perf_counter()
         if now < self._next:
             return
         self._widget.tree = recompiles_tree(self._seen)
         done = time.perf_counter()
-        self._next = done + max(SELDOM, 10 * (done - now))
+        self._next = done + max(INTERVAL, 10 * (done - now))
 
     def finished(self) -> None:
-        """The picture that stays in the notebook."""
+        """Draw the final picture, which stays in the notebook."""
         self._handle.update(HTML(recompiles_html(self._seen)))
         self._widget.close()

@@ -1,4 +1,4 @@
-"""One HTML file with everything in it: data, script and style; nothing is fetched from anywhere."""
+"""The report: one self-contained HTML file with data, script and style."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ render(
 def report_html(
     compilation: Compilation | StockCompilation, ladder: str | None = None, assembly: bool = False
 ) -> str:
-    """The page as text, with the panes below the code that are asked for."""
+    """The page as text, with the requested panes below the code."""
     shown, links = linked_document(compilation)
     pictures: list[tuple[str, str]] = []
     if not isinstance(compilation, StockCompilation):

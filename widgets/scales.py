@@ -1,4 +1,4 @@
-"""Axes of charts: values to places, and the round values that stand at them."""
+"""Axes of charts: values to pixels, and round values for the ticks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Scale:
     log: bool = False
 
     def at(self, value: float) -> float:
-        """The pixel of a value; values beyond an end stand at that end."""
+        """The pixel of a value; values out of range are clamped."""
         low, high, value = (self._level(v) for v in (self.low, self.high, value))
         share = (value - low) / (high - low) if high > low else 0.0
         return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
@@ -29,9 +29,9 @@ class Scale:
         """About five round values: powers of ten, or multiples of 1, 2 or 5."""
         if self.log:
             first, last = math.floor(self._level(self.low)), math.floor(self._level(self.high))
-            apart = max(1, round((last - first) / 6))
+            stride = max(1, round((last - first) / 6))
             between = (1, 2, 5) if last - first <= 2 else (1,)
-            found = [m * 10.0**p for p in range(first, last + 1, apart) for m in between]
+            found = [m * 10.0**p for p in range(first, last + 1, stride) for m in between]
             return [value for value in found if self.low <= value <= self.high]
         rough = (self.high - self.low) / 5 or 1.0
         power = 10.0 ** math.floor(math.log10(rough))
@@ -41,5 +41,5 @@ class Scale:
 
 
 def log_scale(values: list[float], start: float, end: float) -> Scale:
-    """A logarithmic scale that holds all values, with some room."""
+    """A logarithmic scale that contains all values, with a margin."""
     return Scale(min(values) / 1.5, max(values) * 1.5, start, end, log=True)

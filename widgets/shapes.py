@@ -1,7 +1,7 @@
-"""What Python sends to the explorer's page, by its fields.
+"""The types of the data that Python sends to the explorer's page.
 
-`javascript/sent.d.ts` says the same to the modules that draw it; `tests/widgets/test_shapes.py`
-compares the two, and documents with both.
+`javascript/sent.d.ts` declares the same types for JavaScript; `tests/widgets/test_shapes.py` checks
+that the two agree, and that documents conform to them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ ShownLine: TypeAlias = "list[Any]"
 
 
 class Block(TypedDict):
-    """Lines under a title, numbered from `first`; 0 leaves numbers out.
+    """Lines under a title, numbered from `first`; 0 means without numbers.
 
-    `language` is one that `colours.js` knows, or "" for prose; `kernel` is the part and the name of
-    a kernel that can be edited.
+    `language` is a language of `colours.js`, or "" for prose; `kernel` is the part and the name of
+    an editable kernel.
     """
 
     title: str
@@ -35,7 +35,7 @@ class TextView(TypedDict):
 
 
 class OfferedFile(TypedDict):
-    """A file that a view offers; `data` becomes JSON."""
+    """A file offered for download; `data` becomes JSON."""
 
     label: str
     tip: str
@@ -52,8 +52,8 @@ class TreeView(TypedDict):
 
 
 class BudgetView(TypedDict):
-    """A tree with parts for each step of a slider, whose steps are these memory budgets; `at` is
-    the compiled one."""
+    """A tree with parts for each step of a slider over these memory budgets; `at` is the compiled
+    step."""
 
     kind: Literal["budget"]
     name: str
@@ -72,8 +72,8 @@ class Layout(TypedDict):
 
 
 class GraphPicture(TypedDict):
-    """A picture (see `picture.py`): `edges` are pairs of places in `items`, `inside` the layouts by
-    frame ("" is the whole), `told` is the title with the picture's boxes.
+    """A picture (see `picture.py`): `edges` are pairs of indices into `items`, `inside` has the
+    layouts by frame ("" is the root), `told` is the accessible name.
 
     An item is [name, label, sub, role, tip, things, frame], a frame [name, label, sub, tip, parent,
     open, things].
@@ -118,7 +118,7 @@ class GuardsView(TypedDict):
 
 
 class Run(TypedDict):
-    """One try of TorchDynamo to trace a frame; `rows` are the first of its `total` instructions:
+    """One attempt of TorchDynamo to trace a frame; `rows` are the first of `total` instructions:
     [depth, function, line, opname, argument, [stack], [added], [[old, new]], things]."""
 
     title: str
@@ -127,7 +127,7 @@ class Run(TypedDict):
 
 
 class StepsView(TypedDict):
-    """`texts` has every text once; rows refer to their texts by number."""
+    """`texts` has every text once; rows refer to texts by index."""
 
     kind: Literal["steps"]
     name: str
@@ -139,7 +139,7 @@ View: TypeAlias = TextView | TreeView | GraphPicture | BudgetView | GuardsView |
 
 
 class Pane(TypedDict):
-    """`count` and `seconds` stand beside the title in the rail; `problem` is a word for a dot."""
+    """`count` and `seconds` are shown in the rail; `problem` is the text of a warning dot."""
 
     title: str
     views: list[View]
@@ -150,7 +150,7 @@ class Pane(TypedDict):
 
 
 class Fact(TypedDict):
-    """A number of the header and the pane that explains it; `mark` is "" or warn."""
+    """A number in the header and the pane that explains it; `mark` is "" or warn."""
 
     label: str
     value: str
@@ -164,7 +164,7 @@ class PaneGroup(TypedDict):
 
 
 class Switches(TypedDict):
-    """Changes are [label, arguments of `Compilation.what_if`]."""
+    """Changes are [label, arguments of `Compilation.what_if`, meaning]."""
 
     title: str
     changes: list[list[Any]]
@@ -180,7 +180,7 @@ class LinkColumns(TypedDict):
 
 
 class Document(TypedDict):
-    """All that an explorer shows (see `model.py`)."""
+    """The data of an explorer (see `model.py`)."""
 
     format: str
     version: int

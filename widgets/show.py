@@ -1,4 +1,4 @@
-"""One station as a picture or as HTML for a notebook cell (`Shown` in the compiler asks for it)."""
+"""One stage as a picture or as HTML for a notebook cell (used by `Shown` in the compiler)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from inductor_lab.widgets.trace import trace_html
 
 
 def svg(value: Any) -> str | None:
-    """The picture of a station; None for those that are text."""
+    """The picture of a stage; None for stages that are text."""
     if isinstance(value, Measured):
         chart = bench.chart(value)
         return None if chart is None else written(chart)
@@ -84,7 +84,7 @@ def _code(code: Code) -> str:
 
 
 def _explorer(compilation: Compilation) -> str:
-    """The explorer itself, with its plain form inside for readers without scripts."""
+    """The explorer; it contains its plain form for pages without scripts."""
     shown, links = linked_document(compilation)
     connection = connect(compilation, links)
     channel = json.dumps(connection.channel if connection else None)
@@ -92,7 +92,7 @@ def _explorer(compilation: Compilation) -> str:
 
 
 def _explorers(several: Explorers) -> str:
-    """An explorer for each, under tabs; their plain forms, one after the other, without scripts."""
+    """Explorers in tabs; without scripts, their plain forms one after the other."""
     found = [(linked_document(c), c) for c in several.compilations]
     connections = [connect(c, links) for (_, links), c in found]
     shown = [document for (document, _), _ in found]
@@ -111,13 +111,13 @@ def _explorers(several: Explorers) -> str:
 
 
 def _comparison(comparison: Comparison) -> str:
-    """The explorer of the first compilation, opened at what is different in the second."""
+    """The explorer of the first compilation, opened at the differences to the second."""
     shown, links = linked_document(comparison.before)
     panes = comparison_panes(comparison, links)
     shown["panes"].update(panes)
     shown["groups"].insert(0, {"title": "what if", "panes": list(panes)})
     first, *others = panes
-    shown["open"] = [first, "source", *others[:1]]  # one pane at a time: what has changed
+    shown["open"] = [first, "source", *others[:1]]  # with one pane at a time: the changes
     return explorer_html({**shown, "subtitle": verdict(comparison)})
 
 
@@ -154,4 +154,4 @@ PAGES: dict[type, Callable[[Any], str]] = {
     HostProgram: lambda value: _page(repr(value), _code(value.code)),
     Code: lambda value: _page(counted(len(value.lines), "line"), _code(value)),
 }
-"""Pages of their own, by the type of the value; any other value is its picture and its text."""
+"""Special pages by type of value; other values are shown as a picture and text."""

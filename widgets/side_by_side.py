@@ -1,4 +1,4 @@
-"""Our compiler and stock's on one call: a table of the user's lines, with the code of both."""
+"""inductor_lab and stock on one call: a table of the user's lines, with the code of both."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _STYLE = """
 
 
 def side_by_side_html(both: SideBySide) -> str:
-    """The page for a notebook's cell."""
-    grid = table(said_heads(("line", "ours", "stock")), ([""] * 3 for _ in both.lines))
+    """HTML for a cell's output."""
+    grid = table(said_heads(("line", "inductor_lab", "stock")), ([""] * 3 for _ in both.lines))
     for drawn, found in zip(grid[3][2:], both.lines, strict=True):
-        ours, stock = both.code(found.line, found.file)
+        code, stock = both.code(found.line, found.file)
         drawn[2][2:] = [_line(found)]
-        drawn[3][2:] = _side(found.ours, ours)
+        drawn[3][2:] = _side(found.ours, code)
         drawn[4][2:] = _side(found.stock, stock)
     head = element(
         "div", {},
         element("h1", {}, both.name),
-        element("p", {}, f"{say('ours')}: {translate(total_text(both.ours))}"),
+        element("p", {}, f"inductor_lab: {translate(total_text(both.ours))}"),
         element("p", {}, f"{say('stock')}: {translate(total_text(both.stock))}"),
     )  # fmt: skip
     body = written(head) + written(element("div", {"class": "lab-table"}, grid))

@@ -1,4 +1,4 @@
-"""The joint graph and where it was cut: what is saved for the backward, what is recomputed."""
+"""The joint graph and its partition: what is saved for the backward, what is recomputed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from inductor_lab.widgets.views import block, fx_lines, pane, row, table_view, t
 def joint_panes(
     joint: JointGraph, partition: Partition | None, scope: str, earlier: str, links: Links
 ) -> dict[str, Pane]:
-    """Forward and backward in one graph, and the cut between them."""
+    """The joint graph of forward and backward, and the cut between them."""
     links.graph(joint.graph, scope, earlier)
     views: list[View] = [
         fx_picture(joint.graph, links, scope).view("graph"),
@@ -29,7 +29,7 @@ def joint_panes(
 
 
 def cut_pane(partition: Partition, scope: str, links: Links) -> Pane:
-    """What is kept for the backward and what is made again, each with the reason."""
+    """The values saved for the backward and those recomputed, each with the reason."""
     saved = [
         row((links.label("node", scope, v.name), bytes_text(v.nbytes), translate(v.why)),
             links.find("node", scope, [v.name]))
@@ -48,15 +48,15 @@ def cut_pane(partition: Partition, scope: str, links: Links) -> Pane:
         for d in partition.decisions
     ]
     kept = say(
-        "{kept} are kept for the backward besides inputs; eager keeps {eager}, the least possible "
-        "is {least} (memory_budget {budget:g})",
+        "{kept} saved for the backward, inputs excluded; eager mode saves {eager}; the minimum is "
+        "{least} (memory_budget {budget:g})",
         kept=bytes_text(partition.cut_bytes), eager=bytes_text(partition.bytes_if_all_saved),
         least=bytes_text(partition.bytes_if_min), budget=partition.memory_budget,
     )  # fmt: skip
     views: list[View] = [
-        table_view("saved", ("value", ">size", "why"), saved, kept),
-        table_view("recomputed", ("value", "op", ">flop", "why"), again,
-                   "" if again else "Nothing is computed a second time."),
+        table_view("saved", ("value", ">size", "reason"), saved, kept),
+        table_view("recomputed", ("value", "op", ">flop", "reason"), again,
+                   "" if again else "Nothing is recomputed."),
         table_view("decisions", ("value", "choice", ">size", "reasons"), decided),
     ]
     if len(partition.cuts) > 1:

@@ -1,4 +1,4 @@
-"""TorchDynamo at work as a view: instruction, symbolic stack and growing graph, step by step."""
+"""TorchDynamo's trace as a view: instruction, symbolic stack and graph, step by step."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from inductor_lab.widgets.views import empty_view, pane
 
 
 def steps_pane(capture: Capture, links: Links) -> Pane:
-    """One run for each try of Dynamo to trace a frame; the slider goes through one run."""
+    """One run for each attempt of TorchDynamo to trace a frame; the slider moves in one run."""
     total = sum(run.total for run in capture.runs)
     return pane("steps", [steps_view(capture, links)], count=total or "")
 
 
 def steps_view(capture: Capture, links: Links) -> View:
-    """`texts` has every text once; a row refers to its texts by number.
+    """`texts` has every text once; a row refers to texts by index.
 
     row  [depth, function, line, opname, argument, [stack], [added], [[old, new]], things]
     """
@@ -38,12 +38,12 @@ def steps_view(capture: Capture, links: Links) -> View:
 
 
 def _title(runs: Sequence[SymbolicRun], number: int) -> str:
-    """`f 0/0`, with the number of the try where Dynamo traced the frame more than once, and its
-    share of all instructions where there are several runs."""
+    """`f 0/0`, with the number of the attempt if the frame was traced several times, and with its
+    share of all instructions if there are several runs."""
     run = runs[number]
     tries = [n for n, other in enumerate(runs) if other.compile_id == run.compile_id]
     at, of = tries.index(number) + 1, len(tries)
-    again = "  " + say("try {at} of {of}", at=at, of=of) if of > 1 else ""
+    again = "  " + say("attempt {at} of {of}", at=at, of=of) if of > 1 else ""
     every = sum(each.total for each in runs)
     share = say("{n} of {all} instructions", n=f"{run.total:,}", all=f"{every:,}")
     share = f"  {share}" if len(runs) > 1 else ""

@@ -1,6 +1,6 @@
-"""What stock `torch.compile` did as the explorer's document: the same panes as for our compiler.
+"""The document of a stock `torch.compile` compilation: the same panes as for inductor_lab.
 
-A view that stock has no data for says so, and how to get it.
+A view without data says so, and how to get the data.
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ if TYPE_CHECKING:
     from inductor_lab.compiler.capture.fx_graph import FxGraph
     from inductor_lab.stock.stock_compilation import StockCompilation, StockGraph, StockPart
 
-EXTERN = "(a library function: its code is not stock's)"
-FROM_LOG = "As stock's fusion log says."
-UNTOLD = "Stock did not tell it."
-NO_GRAPH = "No graph was told of: the function calls no torch operation, or the log lacks it."
+EXTERN = "(a library function: stock does not generate its code)"
+FROM_LOG = "From stock's fusion log."
+UNTOLD = "Not reported by stock PyTorch."
+NO_GRAPH = (
+    "No graph was reported: the function calls no torch operation, or the log does not contain it."
+)
 
 
 def stock_panes(c: StockCompilation, links: Links) -> Iterator[tuple[str, dict[str, Pane]]]:
-    """(title of a group of the rail, its panes), in the order of the way."""
+    """(title of a group of the rail, its panes), in pipeline order."""
     yield "", {"source": pane("source", [])}
     several = len(c.graphs) > 1
     captured = {
@@ -62,14 +64,14 @@ def stock_panes(c: StockCompilation, links: Links) -> Iterator[tuple[str, dict[s
 
 
 def finish(c: StockCompilation, panes: dict[str, Pane], links: Links) -> None:
-    """The views that show what all others have linked to."""
+    """Fill the views that show what all other views link to."""
     panes["source"]["views"] = [source_view(c.source, links)]
     if c.capture.runs:
         panes["steps"] = steps_pane(c.capture, links)
 
 
 def facts(c: StockCompilation) -> list[tuple[str, str, str, str]]:
-    """The numbers of the header: label, value, the pane it leads to, mark."""
+    """The numbers of the header: label, value, linked pane, mark."""
     code = next((f"g{n}.{p.name}.code" for n, g in enumerate(c.graphs) for p in g.parts), "source")
     first = "g0.captured" if c.graphs else "source"
     breaks = len(c.capture.breaks)
@@ -84,7 +86,7 @@ def facts(c: StockCompilation) -> list[tuple[str, str, str, str]]:
         (_noun("kernel", own), str(own), code, ""),
         (_noun("library function", extern), str(extern), code, ""),
         ("statements linked", share, code, ""),
-        ("compile", f"{c.total_seconds:.2f} s", "time", ""),
+        ("compile time", f"{c.total_seconds:.2f} s", "time", ""),
     ]
     if c.problems:
         found.append(("problems", str(len(c.problems)), "time", "warn"))
@@ -144,15 +146,15 @@ def _part_panes(part: StockPart, scope: str, earlier: str, links: Links) -> dict
 
 
 def _rewrites(part: StockPart, scope: str, links: Links) -> Pane:
-    """The graph after stock's passes, and what they changed; stock tells no single rules."""
+    """The graph after stock's passes, and the diff; stock does not report single rules."""
     if part.after is None:
         return pane("passes", [empty_view("diff", UNTOLD)])
     changed = part.after.text.split() != part.graph.text.split()
-    step = Step("all of stock's passes", part.graph, part.after, ())
+    step = Step("all stock passes", part.graph, part.after, ())
     diff: View = (
         text_view("diff", [step_diff(step, scope, links)])
         if changed
-        else empty_view("diff", "Stock's passes changed nothing in this graph.")
+        else empty_view("diff", "Stock's passes did not change this graph.")
     )
     return pane("passes", [diff, *_graph_views(part.after, scope, links)])
 
@@ -176,7 +178,7 @@ def _ir_text(nodes: tuple[IrNode, ...], scope: str, links: Links, name: str) -> 
 
 
 def _schedule(part: StockPart, scope: str, links: Links) -> Pane:
-    """What was fused and why not, and what each kernel moves."""
+    """The fusion decisions with reasons, and the memory traffic of each kernel."""
     kernels = _kernels_view(part, scope, links)
     if not part.ir_before:
         why = part.missing.get("ir", UNTOLD)
@@ -189,9 +191,9 @@ def _schedule(part: StockPart, scope: str, links: Links) -> Pane:
         for s in part.fusion
     ]
     decisions = (
-        table_view("decisions", ("pair", "decision", "because"), rows, FROM_LOG)
+        table_view("decisions", ("pair", "decision", "reason"), rows, FROM_LOG)
         if rows
-        else empty_view("decisions", "Stock's fusion log names no pair: nothing shares data.")
+        else empty_view("decisions", "Stock's fusion log lists no pairs: no two nodes share data.")
     )
     views: list[View] = [_ir_picture(part, scope, links, fused=True).view("graph"), decisions,
                          kernels, _ir_text(part.ir_after, scope, links, "IR after fusion")]
@@ -214,7 +216,7 @@ def _kernels_view(part: StockPart, scope: str, links: Links) -> View:
 
 
 def _ir_picture(part: StockPart, scope: str, links: Links, *, fused: bool) -> Picture:
-    """One box for each scheduler node; around those that were fused a frame."""
+    """One box for each scheduler node, with a frame around fused nodes."""
     made = {buffer: node.name for node in part.ir_before for buffer in node.writes}
     edges = [
         (made[buffer], node.name)
@@ -249,7 +251,7 @@ def _ir_item(node: IrNode, scope: str, links: Links, frame: str) -> Item:
 def _module_frames(
     part: StockPart, groups: Mapping[str, IrNode], edges: list[tuple[str, str]]
 ) -> tuple[list[Frame], dict[str, str]]:
-    """A big program opens collapsed by source line; nodes of one kernel stand together."""
+    """Module frames of a large program; nodes of one kernel are in the same frame."""
     if len(part.ir_before) <= OPEN_UP_TO:
         return [], {}
     paths = node_paths((*part.graph.nodes, *part.last.nodes))
@@ -267,7 +269,8 @@ def _module_frames(
 def _code(part: StockPart, scope: str, links: Links) -> Pane:
     blocks = [_kernel_block(kernel, scope, links) for kernel in part.kernels]
     if not blocks:
-        why = part.missing.get("code", "No kernels: this part only calls libraries or moves views.")
+        nothing = "No kernels: this part only calls libraries or creates views."
+        why = part.missing.get("code", nothing)
         return pane("code", [empty_view("text", why)])
     views: list[View] = [text_view("text", blocks)]
     if "provenance" in part.missing:
@@ -293,7 +296,7 @@ def _host(part: StockPart, scope: str, links: Links) -> Pane:
 def _time(c: StockCompilation) -> Pane:
     views = [timeline_view(c.name, c.phases)] if c.phases else []
     if c.capture.seconds:
-        note = "As torch tells it. A phase that holds others counts their time too."
+        note = "Reported by PyTorch. Parent phases include their children."
         views.append(bars_view("phases", c.capture.seconds, note))
     if c.problems:
         rows = [row((problem,), mark="warn") for problem in c.problems]

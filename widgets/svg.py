@@ -1,7 +1,7 @@
-"""Pictures → SVG text that stands alone: no script, no font, no file from anywhere else.
+"""Pictures → standalone SVG text, without scripts, fonts or external files.
 
-Colours follow the reader's light or dark setting, and both text and background are always set.
-Everything that comes from a program is escaped.
+Colours follow the light or dark theme of the reader; text and background are always set together.
+All text from a program is escaped.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from inductor_lab.widgets.picture import FRAME_HEAD, MARGIN, ROOT, Picture, shor
 
 PAD = 12.0
 WIDTH = 720.0
-"""Of a drawing that takes the room there is."""
+"""Width of a drawing whose width is given in percent."""
 LETTER = 7.3
-"""Pixels of a letter of 12 px; one of the class "sub" is smaller."""
+"""Width in pixels of a letter of 12 px text; text of the class "sub" is smaller by `SUB`."""
 SUB = 0.9
 MOST_TOLD = 60
 
@@ -41,7 +41,7 @@ SHAPES = """
 .lab-svg .arrow{fill:none;stroke-width:1.2}
 .lab-svg .struck{paint-order:stroke;stroke-width:4;stroke-linejoin:round}
 """
-"""Sizes are those of the drawing: marimo has a class `output` of its own, as wide as the page."""
+"""`revert-layer` restores the sizes of the drawing: marimo has its own class `output`."""
 LIGHT = {
     "": "background:#fff;color:#1b1f24",
     "text": "fill:#1b1f24",
@@ -87,7 +87,7 @@ DARK = {
 
 
 def themed(root: str, light: Mapping[str, str], dark: Mapping[str, str]) -> str:
-    """Rules below `root`: as the system asks, but as the notebook does where there is one."""
+    """Style rules below `root`, for the theme of the notebook or else of the system."""
 
     def rules(palette: Mapping[str, str], inside: str = "") -> str:
         return "".join(f"{inside}{root} {part}{{{how}}}\n" for part, how in palette.items())
@@ -104,7 +104,7 @@ STYLE = SHAPES + themed(".lab-svg", LIGHT, DARK)
 
 
 def picture_svg(picture: Picture) -> str:
-    """The whole picture, with tooltips; closed frames are drawn as one box."""
+    """The picture with tooltips; closed frames are drawn as one box."""
     width, height = (side + 2 * PAD for side in picture.size)
     boxes = _level(picture, ROOT, PAD, PAD)
     return svg_page(picture.told, width, height, boxes, picture.lines())
@@ -113,7 +113,7 @@ def picture_svg(picture: Picture) -> str:
 def svg_page(
     title: str, width: float, height: float, parts: Iterable[str], told: Iterable[str]
 ) -> str:
-    """Elements as one SVG file with our style; `told` is what it shows, in lines of words."""
+    """Elements as one SVG file with its style; `told` is the description, as lines of text."""
     body = "\n".join(parts)
     return (
         f'<svg class="lab-svg" xmlns="http://www.w3.org/2000/svg" role="img" '
@@ -125,7 +125,7 @@ def svg_page(
 
 
 def description(told: Iterable[str]) -> str:
-    """Lines of words for readers who do not see a picture; those after the first `MOST_TOLD` are
+    """The description of a picture for screen readers; lines after the first `MOST_TOLD` are only
     counted."""
     lines = [" ".join(line.split()) for line in told]
     if len(lines) > MOST_TOLD:
@@ -140,7 +140,7 @@ def drawing(title: str) -> dict[str, str]:
 
 
 def drawing_svg(view: Mapping[str, Any]) -> str:
-    """The drawing in a view's tree as a picture that stands alone, below the view's note."""
+    """The drawing in a view's tree as a standalone picture, below the view's note."""
     (shown,) = inside(view["tree"], "svg")
     tag, attributes, *children = shown
     stretched = attributes["width"].endswith("%")
@@ -156,8 +156,8 @@ def drawing_svg(view: Mapping[str, Any]) -> str:
 
 
 def _resolved(tree: Tree | str, width: float, room: float = math.inf) -> Tree | str:
-    """Shares of the width as pixels: not every program that shows SVG takes shares.  `room` is that
-    of a text in a drawing within the drawing, such as a bar of a timeline."""
+    """Convert percentages of the width to pixels, since not every SVG viewer supports them.  `room`
+    is the width available for text in a nested drawing, such as a bar of a timeline."""
     if isinstance(tree, str):
         return shortened(tree, room)
     tag, attributes, *children = tree
@@ -170,7 +170,7 @@ def _resolved(tree: Tree | str, width: float, room: float = math.inf) -> Tree | 
 
 
 def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[str]:
-    """Arrows and boxes of one frame, whose contents start at (left, top)."""
+    """Arrows and boxes of one frame, with its contents at (left, top)."""
     layout = picture.inside[level]
     for route in layout.routes:
         yield from _arrow(route, left, top)
@@ -196,12 +196,12 @@ def _level(picture: Picture, level: str, left: float, top: float) -> Iterator[st
 
 
 def width_of(text: str) -> float:
-    """Pixels of a text of 12 px; a Chinese character is as wide as it is high."""
+    """Width in pixels of 12 px text; a Chinese character is as wide as it is high."""
     return sum(12.0 if east_asian_width(letter) in "WF" else LETTER for letter in text)
 
 
 def shortened(text: str, room: float) -> str:
-    """As much of a text of 12 px as there is room for, in pixels.
+    """As much of a 12 px text as fits into `room` pixels.
 
     >>> shortened("forward.codegen 12.8 ms", 80), shortened("forward", 80)
     ('forward.c…', 'forward')
@@ -227,7 +227,7 @@ def _arrow(route: Route, left: float, top: float) -> Iterator[str]:
 
 
 def curve(points: list[Point]) -> str:
-    """A smooth path through the points, upright where it leaves and where it arrives."""
+    """A smooth path through the points, vertical at both ends."""
     path = [f"M{points[0][0]:.1f} {points[0][1]:.1f}"]
     for (x0, y0), (x1, y1) in pairwise(points):
         middle = (y0 + y1) / 2

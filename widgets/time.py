@@ -1,4 +1,4 @@
-"""Where the compile time went: a timeline of all phases, and sums by phase."""
+"""The compile time: a timeline of all phases, and the time of each phase."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 ROW, TRACK_HEAD = 20.0, 20.0
 NARROW = 24.0
-"""Pixels of a bar that has no room for a word."""
+"""Pixels: narrower bars have no text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Tracks that are drawn alike: their class in the style, and what it stands for."""
+    """Tracks with the same style class, and its meaning."""
 
     role: str
     meaning: str
@@ -34,33 +34,33 @@ class Kind:
 
 
 def time_pane(compilation: Record) -> Pane:
-    """Compile time by phase, ours and Dynamo's own."""
-    ours = {k: v for k, v in compilation.seconds.items() if k != "total"}
+    """Compile time by phase, of inductor_lab and of TorchDynamo."""
+    own = {k: v for k, v in compilation.seconds.items() if k != "total"}
     total = seconds_text(compilation.total_seconds)
     views = [timeline_view(compilation.name, compilation.phases)] if compilation.phases else []
-    if ours:
-        note = say("{total} in all. A phase that holds others counts their time too.", total=total)
-        views.append(bars_view("phases", ours, note))
+    if own:
+        note = say("{total} in total. Parent phases include their children.", total=total)
+        views.append(bars_view("phases", own, note))
     if compilation.capture.seconds:
-        note = say("As TorchDynamo tells it.")
+        note = say("Reported by TorchDynamo. Parent phases include their children.")
         views.append(bars_view("dynamo", compilation.capture.seconds, note))
     steps = [step for part in compilation.parts for step in part.times]
     if steps:
         spent = Spent.of(steps)
         note = say(
-            "{total} in all: {kernels} in kernels, {libraries} in library calls. Each is measured "
-            "inside of the running program.", total=duration(spent.seconds),
+            "{total} in total: {kernels} in kernels, {libraries} in library calls. "
+            "Each is measured inside the running program.", total=duration(spent.seconds),
             kernels=duration(spent.kernels), libraries=duration(spent.libraries),
         )  # fmt: skip
-        views.append(bars_view("kernels", _named_apart(steps), note, duration))
+        views.append(bars_view("kernels", _seconds_by_name(steps), note, duration))
     if not views:
         return pane("time", [empty_view("timeline", "This compilation was not timed.")])
     return pane("time", views, seconds=compilation.total_seconds)
 
 
-def _named_apart(steps: Sequence[StepTime]) -> dict[str, float]:
-    """Seconds by name; those of one name (calls of a library, kernels of two graphs that do the
-    same) are added up, and say how many they are."""
+def _seconds_by_name(steps: Sequence[StepTime]) -> dict[str, float]:
+    """Seconds by name; steps with the same name (library calls, equal kernels of two graphs) are
+    added up, and their number is shown: `mm ×3`."""
     found: dict[str, list[float]] = {}
     for step in steps:
         found.setdefault(step.name, []).append(step.seconds)
@@ -72,9 +72,9 @@ def timeline_view(
     name: str, phases: Iterable[Phase], title: str = "", kinds: Iterable[Kind] = (),
     note: str = "From the start of the call to its end.",
 ) -> TreeView:
-    """Bars over time, one block of rows for each track; a phase stands below the one it is in.
+    """Bars over time, one block of rows for each track; a phase is below its parent phase.
 
-    Tracks of a kind have its colour and outline, which a legend above them names.
+    Tracks of a kind have its colours; a legend above them explains the kinds.
     """
     phases = list(phases)
     shown = element(
@@ -88,7 +88,7 @@ def timeline_view(
 def _trace_file(name: str, phases: Iterable[Phase]) -> OfferedFile:
     return {
         "label": say("save as Chrome trace"),
-        "tip": say("a file that ui.perfetto.dev and chrome://tracing open"),
+        "tip": say("file for ui.perfetto.dev and chrome://tracing"),
         "name": f"{name}.trace.json",
         "type": "application/json",
         "data": chrome_trace(name, phases),
@@ -96,7 +96,7 @@ def _trace_file(name: str, phases: Iterable[Phase]) -> OfferedFile:
 
 
 def _timeline(title: str, phases: Sequence[Phase], kinds: Sequence[Kind]) -> Tree:
-    """A drawing as wide as there is room: places along it are shares of its width."""
+    """A drawing with the width of its container: horizontal positions are percentages."""
     tracks: dict[str, list[Phase]] = {}
     for phase in phases:
         tracks.setdefault(phase.track, []).append(phase)
@@ -118,7 +118,7 @@ def _timeline(title: str, phases: Sequence[Phase], kinds: Sequence[Kind]) -> Tre
 
 
 def _legend(kinds: Iterable[Kind]) -> Iterator[Tree]:
-    """A small bar of each kind, and what it stands for."""
+    """A small bar of each kind with its meaning."""
     left = 0.0
     for kind in kinds:
         place = {"x": f"{left:g}", "y": "1", "width": "22", "height": f"{ROW - 6:g}"}
@@ -129,7 +129,7 @@ def _legend(kinds: Iterable[Kind]) -> Iterator[Tree]:
 
 
 def _bar(phase: Phase, top: float, end: float, role: str) -> Tree:
-    """A phase with its name in it, cut off where the bar ends, and left out of a narrow one."""
+    """The bar of a phase with its name, which is cut to the width of the bar."""
     took = seconds_text(phase.seconds)
     share = phase.seconds / end
     place = {"x": f"{100 * phase.start / end:.3f}%", "y": f"{top:g}", "height": f"{ROW - 2:g}",
@@ -144,16 +144,16 @@ def _bar(phase: Phase, top: float, end: float, role: str) -> Tree:
 
 
 def flame_view(compilation: Record | StockCompilation) -> TreeView:
-    """One flame of everybody's phases: TorchDynamo's, AOTAutograd's and ours, each below the one
-    whose time it is part of; below ours the passes over graphs, and the writing of each kernel."""
-    ours = () if isinstance(compilation, StockCompilation) else _within(compilation)
-    phases = [replace(phase, track="") for phase in (*compilation.phases, *ours)]
+    """One flame graph of all phases of TorchDynamo, AOTAutograd and inductor_lab, each below its
+    parent, with the rewrite passes and the code generation of each kernel as leaves."""
+    own = () if isinstance(compilation, StockCompilation) else _within(compilation)
+    phases = [replace(phase, track="") for phase in (*compilation.phases, *own)]
     phases.sort(key=lambda phase: (phase.start, -phase.seconds))
     return timeline_view(compilation.name, phases, f"compiling {compilation.name}")
 
 
 def _within(compilation: Record) -> Iterator[Phase]:
-    """Passes and kernels, one after the other from the start of the phase that they are in."""
+    """Passes and kernels, one after the other from the start of their parent phase."""
     for name, of_part in (("rewrite", _passes), ("codegen", _kernels)):
         for direction in ("forward", "backward"):
             step = f"{direction}.{name}"
@@ -175,7 +175,7 @@ def _kernels(part: CompiledPart) -> Iterable[tuple[str, float]]:
 
 
 def rows_of(phases: Iterable[Phase]) -> list[int]:
-    """The row of each phase of a track: below all those whose time it is a part of."""
+    """The row of each phase of a track: below all its parent phases."""
     ends: list[float] = []
     rows = []
     for phase in phases:
@@ -189,7 +189,7 @@ def rows_of(phases: Iterable[Phase]) -> list[int]:
 def bars_view(
     name: str, seconds: Mapping[str, float], note: str, told: Callable[[float], str] | None = None
 ) -> TreeView:
-    """One bar for each phase, in the order they ran, drawn to scale; `told` writes its seconds."""
+    """One bar for each phase, in execution order, to scale; `told` formats the seconds."""
     told = told or seconds_text
     most = max([*seconds.values(), 1e-12])
     bars = (

@@ -1,7 +1,7 @@
-"""A trace log as a page: the index of its compile ids, each of which opens in the explorer.
+"""A trace log as a page: an index of its compile ids, each of which opens in the explorer.
 
-The page holds every document as JSON text.  Which one is shown stands in the address (`#1/0`), so
-the browser's own back button leads to the index.
+The page contains every document as JSON.  The address selects the document (`#1/0`), so the
+browser's back button returns to the index.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from inductor_lab.stock.trace_log import Compiled, TraceLog
 
 MOST_BYTES = 120 << 20
-"""A page takes explorers up to this size in all; the rest of the index says how to open them."""
+"""Maximum total size of the explorers in a page; the index lists the others without a link."""
 SPLIT = "<!-- explorers -->"
 COLUMNS = ("compile id", "function", "where", ">time", "status", "what happened")
 
@@ -63,7 +63,7 @@ _STYLE = """
 def write_trace_report(
     log: TraceLog, path: Path, progress: Callable[[int, int], None] | None = None
 ) -> Path:
-    """Write the page piece by piece, so that one explorer is in memory; raises CannotWrite."""
+    """Write the page incrementally, with one explorer in memory at a time; raises CannotWrite."""
     frame = page(log.name, SPLIT, bench_style(), style(), _STYLE)
     before, _, after = frame.partition(SPLIT)
     held: set[str] = set()
@@ -87,12 +87,12 @@ def write_trace_report(
 
 
 def trace_html(log: TraceLog) -> str:
-    """The index for a notebook's cell, where `log["0/0"]` opens an explorer."""
+    """The index for a notebook cell; `log["0/0"]` opens an explorer."""
     return f"<style>{bench_style()}</style>{written(index_tree(log, set()))}"
 
 
 def index_tree(log: TraceLog, held: set[str]) -> Tree:
-    """All compile ids, each with what became of it; those in `held` are links."""
+    """All compile ids with their status and events; those in `held` are links."""
     compiled = log.compiled
     total = sum(found.seconds for found in compiled)
     kinds = [kind for found in compiled for kind, _ in found.happened]
@@ -115,7 +115,7 @@ def index_tree(log: TraceLog, held: set[str]) -> Tree:
 
 
 def _cells(found: Compiled) -> tuple[str, ...]:
-    answers = Counter(found.caches)  # of the forward graph and of the backward graph
+    answers = Counter(found.caches)  # of the forward and the backward graph
     caches = "".join(
         say(", cache {answer}", answer=say(answer)) + f" ×\N{NO-BREAK SPACE}{times}" * (times > 1)
         for answer, times in answers.items()
@@ -138,6 +138,6 @@ def _happened(found: Compiled) -> Iterator[Tree]:
 
 def _problems(log: TraceLog) -> Iterator[Tree]:
     if log.problems:
-        skipped = say("{n} damaged places were skipped:", n=len(log.problems))
+        skipped = say("{n} damaged entries were skipped:", n=len(log.problems))
         yield element("p", {"class": "warn"}, skipped)
         yield element("ul", {}, *(element("li", {}, problem) for problem in log.problems))

@@ -1,8 +1,7 @@
-"""An animation of memory traffic: programs race, each pass a packet between memory and processor.
+"""An animation of memory traffic: programs race; a pass is a packet between memory and processor.
 
-Below each track the passes stand as a timeline to scale, which says the same without any motion:
-that is all there is where reduced motion is asked for.  The motion ends by itself and can be
-paused.
+A timeline to scale below each track shows the same without motion; it is the only picture if the
+reader prefers reduced motion.  The animation stops after some turns and can be paused.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from html import escape
 from inductor_lab.widgets.svg import svg_page, svg_text
 
 Leg = tuple[str, float, bool]
-"""Of one pass: the buffer, its seconds, and whether it is written."""
+"""One memory pass: the buffer, its seconds, and whether it is written."""
 
 WIDTH, LEFT, RIGHT = 760.0, 96.0, 640.0
 LANE, SECONDS, TURNS = 112.0, 8.0, 3
@@ -33,7 +32,7 @@ def race(
     lanes: Sequence[tuple[str, Sequence[Leg]]],
     words: tuple[str, str, str, str, str],
 ) -> str:
-    """The lanes above each other.  The words: memory, processor, read, write, pause."""
+    """Draw the lanes.  `words` are those for memory, processor, read, write, pause."""
     whole = max(sum(seconds for _, seconds, _ in legs) for _, legs in lanes)
     name = f"lab-race-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
 
@@ -82,7 +81,7 @@ def _lane(
 
 
 def _frames(name: str, legs: Sequence[Leg], whole: float) -> str:
-    """Key frames of a lane's packet, and of the line that goes along its passes."""
+    """Key frames of a lane's packet, and of the marker that moves along its passes."""
     reach, end, frames = RIGHT - LEFT - 20, 0.0, []
     for _, seconds, writes in legs:
         begin, end = end, end + seconds / whole * 100

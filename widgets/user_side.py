@@ -1,4 +1,4 @@
-"""The user's side of a compilation: source, guards, graph breaks, bytecode, symbols."""
+"""Panes about the user's code: source, guards, graph breaks, bytecode, symbols."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from inductor_lab.widgets.views import (
 
 
 def source_view(source: SourceFile, links: Links) -> View:
-    """The function's own text, then the lines elsewhere that something came from.
+    """The function's source, then the linked lines in other places.
 
-    Ask for it last: it shows the lines that the other panes have linked to, but none that Python
-    has no text of (`<string>`, a dataclass's methods).
+    Call it last: it shows the lines that the other panes link to.  Lines without source text
+    (`<string>`, a dataclass's methods) are not shown.
     """
     lines = source.text.rstrip("\n").split("\n") if source.text.strip() else []
     blocks = []
@@ -48,7 +48,7 @@ def source_view(source: SourceFile, links: Links) -> View:
         )
         last_file = file
     if not blocks:
-        return empty_view("text", "Python has no source text of this function.")
+        return empty_view("text", "The source of this function is not available.")
     return text_view("text", blocks)
 
 
@@ -74,9 +74,9 @@ def user_panes(capture: Capture, links: Links) -> dict[str, Pane]:
 
 
 def breaks_view(capture: Capture, links: Links) -> View:
-    """Each graph break with its reason, hints and the user's stack."""
+    """Each graph break with its reason, hints and the user's stack trace."""
     if not capture.breaks:
-        text = "No graph breaks: the whole function was captured without going back to Python."
+        text = "No graph breaks: the whole function was captured."
         return empty_view("breaks", text)
     rows = [
         row((b.span or "", b.reason, b.explanation), links.source_of(b.span), _break_detail(b),
@@ -92,7 +92,7 @@ def _break_detail(found: GraphBreak) -> list[tuple[str, str, str]]:
 
 
 def bytecode_views(capture: Capture) -> list[View]:
-    """Python's bytecode, what Dynamo made of it, and the difference."""
+    """Python's bytecode, the bytecode rewritten by TorchDynamo, and the diff."""
     if not capture.bytecode:
         return [empty_view("rewritten", "Dynamo recorded no bytecode for this call.")]
     return [
@@ -112,7 +112,7 @@ def _listing_diff(code: Bytecode) -> Block:
 
 
 def symbols_view(capture: Capture, links: Links) -> View:
-    """Dynamic sizes and why code was compiled again."""
+    """Dynamic sizes and the reasons of recompiles."""
     rows = [
         row((s.name, readable_source(s.source), s.hint, s.range, s.span or ""),
             links.source_of(s.span))
@@ -124,6 +124,6 @@ def symbols_view(capture: Capture, links: Links) -> View:
     ]
     if not rows:
         return empty_view(
-            "symbols", "Every size is fixed: no dynamic shapes and no recompiles in this call."
+            "symbols", "All sizes are static: no dynamic shapes and no recompiles in this call."
         )
-    return table_view("symbols", ("symbol", "is", ">here", "range", "asked for at"), rows)
+    return table_view("symbols", ("symbol", "meaning", ">value", "range", "created by"), rows)

@@ -1,14 +1,14 @@
-"""Views: the ways in which a pane can show something, as plain JSON data.
+"""Views: the content of panes, as plain JSON data.
 
     text     numbered lines in titled blocks, each line with the things it shows
     graph    a `Picture`
-    tree     all that Python can draw: tables, lifetimes, bars, timelines, sentences (`markup.py`)
-    budget   a tree under a slider: what each memory budget keeps for the backward
-    steps    instructions with the symbolic stack and the graph so far
+    tree     anything that Python draws: tables, lifetimes, bars, timelines, text (`markup.py`)
+    budget   a tree with a slider: what each memory budget saves for the backward
+    steps    instructions with the symbolic stack and the current graph
     guards   a form of inputs, and conditions over them that the page evaluates
 
-Their fields are in `shapes.py`.  A page draws them (`javascript/explorer.js`); a tree is also HTML
-and SVG without a script.
+Their fields are declared in `shapes.py`.  The page draws them (`javascript/explorer.js`); a tree
+can also be written as HTML and SVG without a script.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 CONTEXT = 3
 ONE_LINE, MANY_LINES = 24, 60
-"""Characters of a name that is not broken, and of a text that a narrow column makes a tall one."""
+"""Characters: maximum length of a name that is not wrapped, and of a text in a narrow column."""
 SIGNS = {"ok": "✓", "no": "✗", "warn": "!"}
 
 
@@ -52,7 +52,7 @@ def pane(
     seconds: float | None = None,
     problem: str = "",
 ) -> Pane:
-    """`count` and `seconds` stand beside the title in the rail; `problem` is a word for a dot."""
+    """`count` and `seconds` are shown in the rail; `problem` is the text of a warning dot."""
     told = count if isinstance(count, str) else f"{count:,}"
     return {
         "title": title, "views": list(views), "count": told, "seconds": seconds, "problem": problem
@@ -66,29 +66,29 @@ def text_view(name: str, blocks: Sequence[Block]) -> TextView:
 def block(
     lines: Iterable[ShownLine], title: str = "", first: int = 1, language: str = "python"
 ) -> Block:
-    """Lines under a title, numbered from `first`; 0 leaves numbers out.
+    """Lines under a title, numbered from `first`; 0 means without numbers.
 
-    `language` is one that `colours.js` knows, or "" for prose.
+    `language` is a language of `colours.js`, or "" for prose.
     """
     return {"title": title, "first": first, "language": language, "lines": list(lines)}
 
 
 PartView: TypeAlias = "Callable[[CompiledPart, str, Links], View]"
 PART_VIEWS: dict[str, dict[str, PartView]] = {}
-"""Views beside those of `parts.py`: pane of a part → name → what makes it."""
+"""Views added by users: pane of a part → name → function that makes the view."""
 
 
 def part_view(pane_name: str) -> Callable[[PartView], PartView]:
-    """Add a view to a pane of every part (`graph`, `schedule`, `code`, ...), under its own name.
+    """Add a view to a pane of every part (`graph`, `schedule`, `code`, ...), named as the function.
 
-    The function is given the part, its scope (`g0.forward`) and the links.  Raises ValueError for
-    a name that the pane has already.  What it draws is `part.plot(name)`, too.
+    The function receives the part, its scope (`g0.forward`) and the links.  `part.plot(name)` draws
+    the same view.  Raises ValueError if the pane already has a view of this name.
     """
 
     def register(make: PartView) -> PartView:
         known = PART_VIEWS.setdefault(pane_name, {})
         if make.__name__ in known:
-            raise ValueError(f"the pane {pane_name} has a view called {make.__name__} already")
+            raise ValueError(f"the pane {pane_name} already has a view {make.__name__}")
         known[make.__name__] = make
         return make
 
@@ -96,9 +96,9 @@ def part_view(pane_name: str) -> Callable[[PartView], PartView]:
 
 
 def tree_view(name: str, tree: Tree, files: Sequence[OfferedFile] = ()) -> TreeView:
-    """Anything that is drawn from a tree (see `markup.py`).
+    """A view made from a tree (see `markup.py`).
 
-    `files` are offered beside its note: `{label, tip, name, type, data}`, data as JSON.
+    `files` are offered for download next to its note.
     """
     view: TreeView = {"kind": "tree", "name": name, "tree": tree}
     if files:
@@ -108,10 +108,10 @@ def tree_view(name: str, tree: Tree, files: Sequence[OfferedFile] = ()) -> TreeV
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: what its cells say, what it is about, and the rows that it opens.
+    """A row of a table: its cells, its things, and the inner rows that it opens.
 
-    `mark` is ok, no or warn, and so is that of an inner row; `pair` is what a click would ask of
-    the compiler (see `decision_row`), `steps` those of a slider in which the row is there.
+    `mark` and `more_marks` are ok, no or warn; `pair` is the request of its button (see
+    `decision_row`); `steps` are the steps of a slider in which the row exists.
     """
 
     cells: tuple[str, ...]
@@ -127,13 +127,13 @@ def row(
     cells: Iterable[Any], things: Iterable[Thing] = (), more: Iterable[Any] = (), mark: str = "",
     steps: Iterable[int] = (),
 ) -> Row:  # fmt: skip
-    """One row; `more` are the rows shown when it is opened; `mark` is ok, no or warn."""
+    """One row; `more` has the inner rows that it opens; `mark` is ok, no or warn."""
     inner = tuple(tuple(map(str, each)) for each in more)
     return Row(tuple(map(str, cells)), tuple(things), inner, mark, steps=tuple(steps))
 
 
 def table_view(name: str, columns: Sequence[str], rows: Iterable[Row], note: str = "") -> TreeView:
-    """`columns` that start with `>` are numbers, set to the right."""
+    """A table; `columns` that start with `>` are numbers and right-aligned."""
     body = (each for shown in rows for each in _row_trees(shown, columns))
     title = say("{name}, rows", name=say(name))
     shown = element(
@@ -145,12 +145,12 @@ def table_view(name: str, columns: Sequence[str], rows: Iterable[Row], note: str
 
 
 def note_tree(note: str) -> Tree | None:
-    """The sentence above a view."""
+    """The note above a view."""
     return element("p", {"class": "lab-note"}, say(note)) if note else None
 
 
 def _heads(columns: Sequence[str]) -> Tree:
-    """Heads as they are spoken; a page looks their meaning up by the English word."""
+    """Heads in the current language; the page looks up their meaning by the English term."""
     heads = head_row(columns)
     for head in inside(heads, "th"):
         head[1] |= _term(head[2])
@@ -181,8 +181,8 @@ def _row_trees(shown: Row, columns: Sequence[str]) -> Iterator[Tree]:
 
 
 def _breaks(cell: str) -> dict[str, str]:
-    """A short name keeps to one line, a long one may break anywhere, where a pane is narrow; a long
-    text gets a column of some width, for which a narrow pane scrolls."""
+    """The class of a cell: a short name is not wrapped; a long text gets a minimum width, so that a
+    narrow pane scrolls."""
     if len(cell) <= ONE_LINE and len(cell.split()) == 1:
         return {"class": "whole"}
     return {"class": "long"} if len(cell) > MANY_LINES else {}
@@ -193,7 +193,7 @@ def _sign(tag: str, mark: str) -> Tree:
 
 
 def empty_view(name: str, text: str) -> TreeView:
-    """A sentence in place of what is not there."""
+    """A sentence that explains why a view is empty."""
     return tree_view(name, element("p", {"class": "lab-empty"}, say(text)))
 
 
@@ -202,9 +202,9 @@ def plain_lines(text: str) -> list[ShownLine]:
 
 
 def fx_lines(graph: FxGraph, links: Links, scope: str) -> Iterator[ShownLine]:
-    """The graph's text; a line that assigns a node shows that node.
+    """The graph's text; a line that assigns a node is linked to that node.
 
-    `capture/text.py` writes one line a node, in order, so one look at the next name is enough.
+    `capture/text.py` writes one line per node, in order, so only the next name has to be compared.
     """
     waiting = [node.name for node in graph.nodes if node.op != "output"]
     given = [node.name for node in graph.nodes if node.op == "placeholder"]
@@ -235,7 +235,7 @@ def code_lines(code: Code, links: Links, scope: str) -> list[ShownLine]:
 
 
 def diff_lines(before: Sequence[ShownLine], after: Sequence[ShownLine]) -> list[ShownLine]:
-    """What changed, with some lines around it; `-` lines are the old, `+` lines the new."""
+    """A diff with some lines of context; `-` lines are old, `+` lines are new."""
     old, new = [line[0] for line in before], [line[0] for line in after]
     shown: list[ShownLine] = []
     matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)

@@ -1,7 +1,7 @@
-"""What the words of the explorer mean, for whoever points at one: from docs/glossary.md alone.
+"""The tooltips of the explorer: terms from docs/glossary.md, fusion rules from docs/rules.md.
 
-Terms keep the glossary's sentence.  A heading that is spelled otherwise leads to its term
-(`HEADINGS`); fusion rules and passes over loop trees are explained by the code that they are.
+A heading that differs from its term is mapped to it by `HEADINGS`.  A rule that a user has added is
+explained by the first paragraph of its docstring.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from functools import cache
 from inspect import getdoc
 from pathlib import Path
 
-from inductor_lab.compiler.codegen.cpu.passes import PASSES
-from inductor_lab.compiler.schedule.fusion import legality, profit  # noqa: F401  (their rules enter the tables)
+from inductor_lab.compiler.schedule.fusion import (  # noqa: F401  (their rules are registered on import)
+    combo,
+    legality,
+    profit,
+    profit_gpu,
+)
 from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
-from inductor_lab.notebook.language import Language, language, table, translate
+from inductor_lab.notebook.language import Language, language, table
 
-GLOSSARY = Path(__file__).parents[1] / "docs" / "glossary.md"
+DOCS = Path(__file__).parents[1] / "docs"
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| .+ \|$", re.MULTILINE)
 
 HEADINGS = {
@@ -56,38 +60,53 @@ HEADINGS = {
 
 @cache
 def glossary() -> dict[str, str]:
-    """Every term with its sentence, as docs/glossary.md has them."""
-    rows = _ROW.findall(GLOSSARY.read_text(encoding="utf-8"))
-    return {term: meaning.replace("`", "") for term, meaning in rows
-            if term not in ("term", "---")}  # fmt: skip
+    """Every term of docs/glossary.md with its meaning."""
+    return _rows("glossary.md", "term")
+
+
+@cache
+def descriptions() -> dict[str, str]:
+    """Every fusion rule, rewrite and loop-tree pass of docs/rules.md with its meaning."""
+    return {**_rows("rules.md", "rule"), **_rows("rules.md", "pass")}
+
+
+def _rows(file: str, kind: str) -> dict[str, str]:
+    """The rows of the tables in a file whose first column is `kind`."""
+    tables = (DOCS / file).read_text(encoding="utf-8").split(f"| {kind} | meaning | where |")[1:]
+    rows = (row for text in tables for row in _ROW.findall(text.partition("\n\n")[0]))
+    return {name: meaning.replace("`", "") for name, meaning in rows if name != "---"}
+
+
+def description(name: str, function: object) -> str:
+    """What a rule or a rewrite does, in the current language.
+
+    For one that a user has added: the first paragraph of its docstring, as one line.
+    """
+    if name in descriptions():
+        translated = table()["rules"] if language() == "zh" else {}
+        return translated.get(name, descriptions()[name])
+    return " ".join((getdoc(function) or "").partition("\n\n")[0].split())
 
 
 def words() -> dict[str, str]:
-    """Whatever may be pointed at → its sentence, in the language that is spoken."""
+    """Every term, heading and rule → its meaning, in the current language."""
     return _words(language())
 
 
 @cache
 def _words(spoken: Language) -> dict[str, str]:
-    """Terms, and rules and passes as their code tells them."""
     meanings = {**glossary(), **(table()["glossary"] if spoken == "zh" else {})}
     known = dict(meanings)
     for term, meaning in meanings.items():
         known.update(dict.fromkeys(term.split(", "), meaning))
     known.update({heading: known[term] for heading, term in HEADINGS.items()})
-    known.update({step.name: translate(step.what) for step in PASSES if step.name not in known})
-    for rules in (LEGALITY, PROFIT):
-        known.update({name: translate(_said_by(rule)) for name, rule in rules.items()})
+    for rules in (LEGALITY, PROFIT, combo.LEGALITY, combo.PROFIT):
+        known.update({name: description(name, rule) for name, rule in rules.items()})
     return known
 
 
-def _said_by(rule: object) -> str:
-    """The first paragraph of a rule's docstring, as one line."""
-    return " ".join((getdoc(rule) or "").partition("\n\n")[0].split())
-
-
 def meaning_of(heading: str, pane: str = "") -> str:
-    """What a heading means, in the pane with this title; "" if it needs no words.  `words.js` does
+    """The meaning of a heading in the pane with this title; "" if it has none.  `words.js` does
     the same.
 
     >>> meaning_of(">passes", "schedule") == meaning_of("memory passes") != ""

@@ -1,14 +1,14 @@
-"""What a public call is given, against what its signature declares: what does not fit is told as
-`BadArguments`, which says what would, before anything is done.
+"""Check the arguments of public calls against the declared types.  A wrong argument raises
+`BadArguments`, which names the expected type, before anything runs.
 
     @checked
     def profile(self, steps: Count = 20) -> Profile: ...
 
-    c.profile(steps=0)      BadArguments: profile(steps=0) is not possible
-                              expected: a whole number of 1 or more
+    c.profile(steps=0)
+    BadArguments: profile(): steps must be a whole number of 1 or more, got 0
 
-What is `Any` is left alone, as the arguments of the user's own function are, and so is what Python
-itself refuses, such as an argument of another name.
+Parameters declared `Any` are not checked, such as the arguments of the user's own function.  Python
+itself reports missing and unexpected arguments.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from inductor_lab.compiler.torch_door.torch_api import pytree
 C = TypeVar("C", bound=Callable[..., Any])
 OURS = {
     "Path": "a path",
-    "Record": "a compilation of ours, as lab.inspect(f, x) returns it",
-    "Compilation": "a compilation of ours, as lab.inspect(f, x) returns it (ours and stock's: "
-    "lab.compare(ours, stock))",
-    "StockCompilation": 'one of stock\'s, as lab.inspect(f, x, compiler="stock") returns it '
-    "(two of ours: before.compare(after))",
+    "Record": "a compilation by inductor_lab (lab.inspect(f, x))",
+    "Compilation": "a compilation by inductor_lab (to compare with stock: "
+    "lab.compare(compilation, stock))",
+    "StockCompilation": 'a stock compilation (lab.inspect(f, x, compiler="stock"); '
+    "for two of inductor_lab: before.compare(after))",
     "OperatorBase": "an operator, such as torch.ops.aten.sin.default",
-    "OpOverloadPacket": "one such as torch.ops.aten.sin",
+    "OpOverloadPacket": "an operator packet, such as torch.ops.aten.sin",
 }
-"""Types by name, in words."""
+"""Type name → its description in error messages."""
 SEVERAL = (Iterable, Sequence, tuple)
 
 
@@ -81,11 +81,10 @@ def checked(call: C) -> C:
 
 
 def expect(call: str, name: str, value: Any, declared: Any) -> None:
-    """Raises BadArguments unless an argument is what is declared."""
+    """Raises BadArguments unless an argument has its declared type."""
     if not fits(value, declared):
         shown = " ".join(reprlib.repr(value).split())
-        raise BadArguments(f"{call}({name}={shown}) is not possible",
-                           todo=f"expected: {in_words(declared)}")  # fmt: skip
+        raise BadArguments(f"{call}(): {name} must be {in_words(declared)}, got {shown}")
 
 
 def expect_data(call: str, fn: Any, given: Any) -> None:

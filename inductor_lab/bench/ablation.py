@@ -24,8 +24,8 @@ from inductor_lab.compiler.records import AnyRecord, CompiledPart
 from inductor_lab.debug.explore.what_if import call_of, recompile
 from inductor_lab.notebook.columns import last_column
 
-COLUMNS = ("without", ">time", ">times as long", ">loads and stores", "what it does")
-HOW = "times as long: the middle of the rounds' own ratios, not the ratio of two times"
+COLUMNS = ("without", ">time", ">slowdown", ">loads and stores", "description")
+HOW = "slowdown: the median of per-round ratios, not the ratio of two medians"
 ABOUT = {step.name: step.what for step in PASSES} | {"all": "simple loops, one after the other"}
 
 

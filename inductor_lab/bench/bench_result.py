@@ -165,7 +165,7 @@ class BenchResult(Measured):
     def with_steps(self, measured: Record, limits: Mapping[str, Ceilings]) -> BenchResult:
         """The same with the kernels of a compilation, measured under these limits by device.
 
-        Where a call took another time then than in turns with the others, that is said: the two
+        A note says when a call took a different time then than in the interleaved rounds: the two
         tables may contradict each other.
         """
         steps = tuple(step for part in measured.parts for step in part.times)
@@ -174,15 +174,15 @@ class BenchResult(Measured):
         apart = ""
         if not self.same_moment(measured):
             apart = say(
-                "Kernels were timed at another moment: the call took {took} then and {call} in "
-                "turns with the others, so this machine has other work.",
+                "Kernels were timed separately: the call took {took} then and {call} when "
+                "interleaved with the others, so other programs use this machine.",
                 took=duration(measured.call_seconds), call=duration(self._usual[0]),
             )  # fmt: skip
         unsure = " ".join(filter(None, (apart, doubt)))
         return replace(self, steps=steps, limits=shown, unsure=unsure)
 
     def same_moment(self, measured: Record) -> bool:
-        """Did a call take as long while its kernels were timed as in turns with the others?"""
+        """Did a call take as long while its kernels were timed as in the interleaved rounds?"""
         ratios = [measured.call_seconds / call for call in self._usual]
         return not ratios or any(1 / APART < ratio < APART for ratio in ratios)
 
@@ -219,8 +219,8 @@ class BenchResult(Measured):
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        over = say("speed-up over {base}", base=self.base)
-        columns = ("", ">set-up", ">cold compile", ">warm compile", ">per call", ">spread",
+        over = say("speedup over {base}", base=self.base)
+        columns = ("", ">setup", ">cold compile", ">warm compile", ">per call", ">spread",
                    f">{over}", ">difference", "note")  # fmt: skip
         table = Table(self.title, columns, tuple(map(self._row, self.contenders))).without_empty()
         return (table, roofline_table(self.steps)) if self.steps else (table,)
@@ -242,7 +242,7 @@ class BenchResult(Measured):
 
     def _sentences(self) -> Iterator[str]:
         if not self.complete:
-            yield say("Stopped early; what follows is from {n} rounds.", n=self.timings.rounds)
+            yield say("Stopped early: results are from {n} rounds.", n=self.timings.rounds)
         names = [contender.name for contender in self.contenders]
         for contender in self.contenders[1:]:
             if self.timed or contender.failure:
@@ -254,8 +254,8 @@ class BenchResult(Measured):
             yield self.unsure
         if self.timed:
             yield say(
-                "{work}, in turns, {n} rounds; results were compared first; medians, a speed-up "
-                "is that of the rounds' own ratios, spread is half the distance of the quartiles.",
+                "{work}, interleaved, {n} rounds; results were compared first; times are medians, "
+                "speedups are medians of per-round ratios; spread is half the interquartile range.",
                 work=self.work, n=self.timings.rounds,
             )  # fmt: skip
 
@@ -329,8 +329,8 @@ class Experiments(Measured):
     def sentences(self) -> tuple[str, ...]:
         stopped = say("Stopped early: not every program was measured.")
         told = say(
-            "Compile: the first call, with nothing on disk.  Before: eager.  After: compiled.  "
-            "In turns; results were compared first."
+            "Compile: the first call with an empty disk cache.  Before: eager.  After: compiled.  "
+            "Interleaved; results were compared first."
         )
         return (told,) if self.complete else (stopped, told)
 

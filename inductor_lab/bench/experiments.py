@@ -12,7 +12,7 @@ from inductor_lab.bench.machine import machine
 from inductor_lab.bench.progress import Progress, usual_progress
 from inductor_lab.bench.run import bench
 from inductor_lab.bench.series import in_series
-from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments, unknown_name
 
 NAMES = ("trig", "resnet18", "bert", "numpy")
 MODES = ("default", "reduce-overhead", "max-autotune")
@@ -52,7 +52,8 @@ def four_experiments(
     chosen = tuple(names)
     for name in chosen:
         if name not in known:
-            raise BadArguments(f"no program {name}", todo=f"there are {', '.join(known)}")
+            what, todo = unknown_name("program", name, known)
+            raise BadArguments(what, todo=todo)
 
     def run(program: Program, inner: Progress) -> BenchResult:
         fn, args = program.make()

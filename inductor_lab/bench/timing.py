@@ -48,12 +48,12 @@ class Timings:
         return statistics.median(self.seconds[name]) * 1e3
 
     def spread(self, name: str) -> float:
-        """Half the distance of the quartiles over the median: 0.05 means "give or take 5 %"."""
+        """Half the interquartile range over the median: 0.05 means "give or take 5 %"."""
         samples = self.seconds[name]
         return _half_quartiles(samples) / statistics.median(samples)
 
     def ratio(self, name: str, base: str) -> float:
-        """How many times as long as `base` it takes: the median over the rounds' own ratios."""
+        """How many times as long as `base` it takes: the median of per-round ratios."""
         pairs = zip(self.seconds[name], self.seconds[base], strict=True)
         return statistics.median(one / other for one, other in pairs)
 
@@ -63,9 +63,9 @@ class Timings:
         return tuple(sorted(other / one for other, one in pairs))
 
     def interval(self, name: str, base: str) -> tuple[float, float]:
-        """Where the true speed-up lies, in 19 of 20 cases; of all rounds where those are under six.
+        """Interval of the true speedup, in 19 of 20 cases; of all rounds where those are under six.
 
-        Order statistics of the rounds' own speed-ups: nothing is assumed about how times spread.
+        Order statistics of per-round speedups: no assumption about the distribution of times.
         """
         found = self.speedups(name, base)
         cut = _rank(len(found))
@@ -75,7 +75,9 @@ class Timings:
         """`1.9 to 2.3x faster than eager`: the interval in which the true ratio lies; `too noisy to
         tell` where the rounds disagree."""
         if self.rounds < FEWEST_ROUNDS:
-            return say("too few rounds to tell: {n}", n=self.rounds)
+            one = self.rounds == 1
+            text = "inconclusive: only 1 round" if one else "inconclusive: only {n} rounds"
+            return say(text, n=self.rounds)
         low, high = self.interval(name, base)
         if low > 1 / SAME and high < SAME:
             return say("as fast as {base}, {low:.2f} to {high:.2f}x", base=base, low=low, high=high)

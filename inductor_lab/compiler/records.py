@@ -33,7 +33,7 @@ from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
 from inductor_lab.compiler.rewrite.decompose.decomposition_record import Decomposed
 from inductor_lab.compiler.rewrite.rewrites import Rewrites
 from inductor_lab.compiler.runtime.executable import Executable
-from inductor_lab.compiler.schedule.schedule import Cost, Schedule
+from inductor_lab.compiler.schedule.schedule import Cost, Schedule, fused_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,26 +259,27 @@ class Record(Shown):
 
     @property
     def kernels_text(self) -> str:
-        """`eager 1, one per op 5 → 1 fused`: operator calls of eager, then kernels of ours."""
-        eager = f"eager {self.eager.kernels:,}, " if self.eager is not None else ""
-        return f"{eager}one per op {self.before.kernels:,} → {self.after.kernels:,} fused"
+        """`1 eager, 5 unfused → 1 fused`: operator calls in eager mode, then kernels."""
+        eager = f"{self.eager.kernels:,} eager, " if self.eager is not None else ""
+        fused = fused_text(self.after.kernels, self.coverage.calls)
+        return f"{eager}{self.before.kernels:,} unfused → {fused}"
 
     @property
     def peak_text(self) -> str:
-        """`one kernel per op 12.0 kB → 4.0 kB fused`: the most that any part has alive at once."""
+        """`12.0 kB unfused → 4.0 kB fused`: the largest peak memory of any part."""
         plans = [part.schedule.memory for part in self.parts]
         unfused = bytes_text(max((plan.peak_unfused for plan in plans), default=0))
         fused = bytes_text(max((plan.peak_after for plan in plans), default=0))
-        return f"one kernel per op {unfused} → {fused} fused"
+        return f"{unfused} unfused → {fused} fused"
 
     @property
     def before(self) -> Cost:
-        """What all graphs cost with one kernel for each op of ours (eager may have fewer)."""
+        """Cost of all graphs unfused: one kernel for each op (eager mode may launch fewer)."""
         return sum((part.schedule.before for part in self.parts), Cost())
 
     @property
     def after(self) -> Cost:
-        """What they cost as they were compiled."""
+        """Cost of all graphs as compiled."""
         return sum((part.schedule.after for part in self.parts), Cost())
 
     @property
@@ -302,8 +303,8 @@ class Record(Shown):
         lines = [
             f"{self.name}: {counted(len(self.graphs), 'graph')}, {counted(breaks, 'graph break')}",
             f"  kernels        {self.kernels_text}",
-            f"  memory passes  one kernel per op {self.before.passes:,} → {self.after.passes:,} "
-            f"fused ({self.saved:.1%} of the traffic saved)",
+            f"  memory passes  {self.before.passes:,} unfused → {self.after.passes:,} fused "
+            f"({self.saved:.1%} of the traffic saved)",
             f"  peak memory    {self.peak_text}",
             f"  arithmetic     {self.after.flops:,} flop",
             f"  guards         {len(self.capture.guards):,}",

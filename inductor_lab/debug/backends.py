@@ -3,8 +3,8 @@
     eager                        TorchDynamo alone
     aot_eager                    and AOTAutograd
     aot_eager_decomp_partition   and stock's decompositions and partitioner
-    ours, nothing optimized      our compiler without rewrites, fusion and passes over loop trees
-    ours                         as it is
+    inductor_lab (unoptimized)   this compiler without rewrites, fusion and loop-tree passes
+    inductor_lab                 this compiler with the default options
     stock                        TorchInductor
 
 The first that is wrong tells which component to look into.  Each runs in a process of its own with
@@ -24,7 +24,7 @@ import torch
 from inductor_lab.api.arguments import Count, Seconds, checked
 from inductor_lab.api.backend import backend_with
 from inductor_lab.compiler.base.display import Shown
-from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments, unknown_name
 from inductor_lab.compiler.base.options import FusionOptions, Options
 from inductor_lab.compiler.rewrite.passes import PASSES
 from inductor_lab.compiler.torch_door import torch_api
@@ -55,8 +55,8 @@ BACKENDS: Mapping[str, Any] = {
     "eager": "eager",
     "aot_eager": "aot_eager",
     "aot_eager_decomp_partition": "aot_eager_decomp_partition",
-    "ours, nothing optimized": backend_with(PLAIN),
-    "ours": backend_with(Options(cache=False)),
+    "inductor_lab (unoptimized)": backend_with(PLAIN),
+    "inductor_lab": backend_with(Options(cache=False)),
     "stock": "inductor",
 }
 """Every rung by name, in order."""
@@ -126,7 +126,8 @@ def backends(
     """
     unknown = [name for name in only if name not in BACKENDS]
     if unknown:
-        raise BadArguments(f"no backend {unknown[0]!r}", todo=f"there are {', '.join(BACKENDS)}")
+        what, todo = unknown_name("backend", unknown[0], BACKENDS)
+        raise BadArguments(what, todo=todo)
     names = [name for name in BACKENDS if not only or name in only]
     alone = copy.deepcopy(fn) if isinstance(fn, torch.nn.Module) else fn
     plain, spread = reference(partial(outcome, alone, args, kwargs))

@@ -123,9 +123,9 @@ def _names_of_torch() -> Iterator[Row]:
     """Both tables of the door to torch; without the required names none of this could run."""
     required, optional = torch_names.REQUIRED, torch_names.OPTIONAL
     off = {name: torch_names.missing(name) for name in optional}
-    yield Row("  required of it", _listed(f"all {len(required)} names are there", required))
+    yield Row("  required of it", _listed(f"all {len(required)} required APIs found", required))
     on = [name for name, lacking in off.items() if not lacking]
-    yield Row("  optional", _listed(f"{len(on)} of {len(off)} features are on", on))
+    yield Row("  optional", _listed(f"{len(on)} of {len(off)} features enabled", on))
     for name, lacking in off.items():
         if lacking:
             todo = f"{optional[name].without}: there is no {', '.join(lacking)}"

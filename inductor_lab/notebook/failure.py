@@ -1,9 +1,9 @@
-"""What a notebook prints of an error while compiling: one sentence, the user's line, and no more.
+"""What a notebook prints for an error while compiling: one sentence and the user's line.
 
-    RuntimeError: [4, 8] @ [9, 3] do not fit: a and b must have same reduction dim
+    RuntimeError: shape mismatch: [4, 8] @ [9, 3]: a and b must have same reduction dim
       return y @ w        cell 3, line 4
 
-The graph so far and the whole traceback stand folded below (`SoFar`).
+The graph so far and the full traceback are folded below (`SoFar`).
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ def _is_of_dynamo(error: BaseException) -> bool:
 
 
 def shorten(error: BaseException) -> None:
-    """Let IPython print the sentence and the line in place of the traceback."""
+    """Let IPython print the sentence and the line instead of the traceback."""
     lines = [sentence(error), *(f"  {line}" for line in (where(error), _todo(error)) if line)]
-    lines.append("  the graph so far and the whole traceback stand below")
+    lines.append("  see below for the graph so far and the full traceback")
     error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
 
 
 def sentence(error: BaseException) -> str:
-    """`RuntimeError: [4, 8] @ [9, 3] do not fit: a and b must have same reduction dim ...`."""
+    """`RuntimeError: shape mismatch: [4, 8] @ [9, 3]: a and b must have same reduction dim ...`."""
     if isinstance(error, LabError):
         return f"{type(error).__name__}: {error.what}"
     root = _root(error)
     if isinstance(root, KeyboardInterrupt):
-        return "KeyboardInterrupt: it was still being compiled; a Python loop is read turn by turn"
+        return "KeyboardInterrupt: interrupted while compiling (Python loops are unrolled)"
     said = " ".join(str(root).split("\n\n")[0].split())
     return ": ".join(part for part in (type(root).__name__, _operands(str(error)), said) if part)
 
@@ -92,5 +92,5 @@ def _operands(said: str) -> str:
     sizes = [f"[{size.rstrip(',')}]" for size in _SIZES.findall(said[operation.end() :])]
     name = operation[1].rsplit(".", 1)[-1]
     if name in SIGNS and len(sizes) == 2:
-        return f"{sizes[0]} {SIGNS[name]} {sizes[1]} do not fit"
+        return f"shape mismatch: {sizes[0]} {SIGNS[name]} {sizes[1]}"
     return f"{name} of {', '.join(sizes)}" if sizes else name

@@ -84,12 +84,12 @@ class SideBySide(Shown):
         return f"SideBySide({self.name}: {total_text(self.ours)}; stock {total_text(self.stock)})"
 
     def __str__(self) -> str:
-        lines = [f"{self.name}", f"  ours   {total_text(self.ours)}",
-                 f"  stock  {total_text(self.stock)}"]
+        lines = [f"{self.name}", f"  inductor_lab  {total_text(self.ours)}",
+                 f"  stock         {total_text(self.stock)}"]
         for found in self.lines:
             lines.append(f"{found.file}:{found.line}  {found.code}")
-            for side, works in (("ours", found.ours), ("stock", found.stock)):
-                lines += [f"    {side:6} {work_text(work)}" for work in works]
+            for side, works in (("inductor_lab", found.ours), ("stock", found.stock)):
+                lines += [f"    {side:13} {work_text(work)}" for work in works]
         return "\n".join(lines)
 
 

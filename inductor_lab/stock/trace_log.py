@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from inductor_lab.api.arguments import checked
 from inductor_lab.compiler.base.display import Shown, counted, write_trace_report
-from inductor_lab.compiler.base.errors import UnknownName, UnreadableFile
+from inductor_lab.compiler.base.errors import UnknownName, UnreadableFile, unknown_name
 from inductor_lab.compiler.base.observer import in_order
 from inductor_lab.compiler.capture import events
 from inductor_lab.compiler.capture.capture import Bytecode, Capture, GraphBreak, Recompile
@@ -125,10 +125,8 @@ class TraceLog(Shown):
             for found in self.compiled:
                 if found.process == name and key in (found.key, _tlparse_key(found)):
                     return _open(log, found, self.torch_version)
-        raise UnknownName(
-            f"the log has no compile id {key!r}",
-            todo=f"there are {', '.join(found.key for found in self.compiled[:20])}",
-        )
+        what, todo = unknown_name("compile id", key, [found.key for found in self.compiled])
+        raise UnknownName(what, todo=todo)
 
     def __repr__(self) -> str:
         found = {

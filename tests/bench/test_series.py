@@ -67,7 +67,7 @@ def test_an_experiment_in_three_modes(tmp_path) -> None:
 
 
 def test_an_unknown_experiment() -> None:
-    with pytest.raises(BadArguments, match="no program quantum"):
+    with pytest.raises(BadArguments, match="unknown program 'quantum'"):
         lab.bench.four_experiments(["quantum"])
 
 

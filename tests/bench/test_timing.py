@@ -80,7 +80,7 @@ def test_a_verdict_is_the_interval() -> None:
 def test_rounds_that_disagree_are_too_noisy() -> None:
     wild = (1.0, 9.0, 0.2, 4.0, 0.5, 2.0, 1.5)
     assert told({"old": (1.0,) * 7, "new": wild}).startswith("too noisy to tell: 0.11x to 5.00x")
-    assert told({"old": (1.0, 1.0), "new": (1.0, 1.0)}) == "too few rounds to tell: 2"
+    assert told({"old": (1.0, 1.0), "new": (1.0, 1.0)}) == "inconclusive: only 2 rounds"
 
 
 def test_more_rounds_narrow_the_interval() -> None:

@@ -67,7 +67,7 @@ def test_predictions_come_true(open_page, reports, dynamic):
     for name, fact, value in EDITS:
         edit(page, name, fact, value)
         said[name, fact, str(value)] = page.inner_text(VERDICT)
-        page.click("text=as it was")
+        page.click("text=reset")
         assert page.inner_text(VERDICT) == "hit"
     for name, fact, value in EDITS:
         source = f"G['{name}']" if name == "FACTOR" else f"L['{name}']"

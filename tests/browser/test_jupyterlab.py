@@ -113,7 +113,7 @@ def test_what_if_asks_the_kernel(notebook):
 
 
 def test_lower_panes_are_made_when_asked_for(notebook):
-    notebook.select_option(".lab-whatif select", label="assembly of the C++ kernels")
+    notebook.select_option(".lab-whatif select", value='{"show":"assembly"}')
     notebook.wait_for_selector('.lab-rail [data-pane="g0.forward.assembly"]')
     assert notebook.locator('.lab-pane[data-pane="g0.forward.assembly"] .lab-line').count() > 0
     notebook.click(f'.lab-rail [data-pane="{CODE_PANE}"]')
@@ -143,7 +143,7 @@ def test_an_edited_guard_is_predicted_and_confirmed(training):
     said.wait_for()
     assert "size mismatch at index 0. expected 16, actual 4" in said.inner_text()
     assert verdict.inner_text() == "hit"  # now there is code for this size
-    training.locator("text=as it was").click()
+    training.locator("text=reset").click()
     training.locator(".lab-run-it").click()
     training.locator(".lab-guard-said:has-text('used again')").wait_for()
 

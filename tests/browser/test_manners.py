@@ -128,7 +128,7 @@ def test_guards_show_long_shapes_and_refuse_nonsense_in_place(folder, open_page)
     said = opened.page.locator(".lab-refused").first
     assert said.inner_text() == ""
     size.fill("two, 3")
-    assert said.inner_text() == "whole numbers, such as 8, 16"
+    assert said.inner_text() == "integers, such as 8, 16"
     assert size.get_attribute("aria-invalid") == "true"
     size.fill("2, 3, 4, 5")
     assert said.inner_text() == ""

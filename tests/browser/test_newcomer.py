@@ -205,7 +205,7 @@ def forbids_a_fusion(user: Newcomer) -> None:
 @action
 def asks_for_the_assembly_of_what_is_changed(user: Newcomer) -> None:
     explorer = user.explorer(SIN)
-    explorer.locator(".lab-whatif select").select_option(label="assembly of the C++ kernels")
+    explorer.locator(".lab-whatif select").select_option(value='{"show":"assembly"}')
     pane = explorer.locator('.lab-pane[data-pane="g0.forward.assembly"]')
     pane.locator(".lab-note", has_text="With the changes").wait_for()
     assert pane.locator(".lab-line.linked").count() > 5
@@ -237,7 +237,8 @@ def measures_with_a_button(user: Newcomer) -> None:
 def asks_for_the_code_of_a_gpu(user: Newcomer) -> None:
     pytest.importorskip("triton")
     explorer = user.explorer(SIN)
-    explorer.locator(".lab-whatif select").select_option(label="Triton's ladder for cuda:90")
+    choice = '{"show":"ladder","target":"cuda:90"}'
+    explorer.locator(".lab-whatif select").select_option(value=choice)
     pane = explorer.locator('.lab-pane[data-pane="g0.forward.ladder"]')
     pane.wait_for()
     assert {"ttir", "ptx"} <= {tab.lower() for tab in pane.locator("[role=tab]").all_inner_texts()}
@@ -271,7 +272,7 @@ def makes_it_wrong(user: Newcomer) -> None:
 @action
 def rewrites_it(user: Newcomer) -> None:
     pane = user.explorer(SIN).locator('.lab-pane[data-pane="g0.forward.code"]')
-    pane.locator(".lab-editor button", has_text="as generated").click()
+    pane.locator(".lab-editor button", has_text="restore generated code").click()
     text = pane.locator("textarea")
     text.fill(text.input_value().replace("return 0;", "return 0;  // the same"))
     pane.locator(".lab-editor button", has_text="run").click()
@@ -300,19 +301,19 @@ def runs_the_edited_call(user: Newcomer) -> None:
 @action
 def calls_again_and_looks_at_the_list_of_calls(user: Newcomer) -> None:
     pane = user.explorer(SIN).locator('.lab-pane[data-pane="guards"]')
-    pane.locator("text=as it was").click()
+    pane.locator("text=reset").click()
     pane.locator(".lab-run-it").click()
     pane.locator(".lab-calls tbody tr").nth(1).wait_for()
     first, second = pane.locator(".lab-calls tbody tr").all_inner_texts()
     assert "compiled again in" in first and "expected 1000, actual 20" in first
-    assert "used again" in second
+    assert "reused" in second
 
 
 @action
 def types_nonsense(user: Newcomer) -> None:
     pane = user.explorer(SIN).locator('.lab-pane[data-pane="guards"]')
     pane.locator('[data-input="x"] [data-fact="size"]').fill("ten")
-    assert pane.locator(".lab-refused").first.inner_text() == "whole numbers, such as 8, 16"
+    assert pane.locator(".lab-refused").first.inner_text() == "integers, such as 8, 16"
 
 
 @action
@@ -385,7 +386,7 @@ def compiles_a_cell_without_a_call(user: Newcomer) -> None:
 @action
 def multiplies_what_does_not_fit(user: Newcomer) -> None:
     said = user.run(4)
-    assert "[4, 8] @ [9, 3] do not fit" in said and "return c @ b" in said
+    assert "shape mismatch: [4, 8] @ [9, 3]" in said and "return c @ b" in said
     assert "Traceback" not in said.split("the graph so far")[0]
 
 
@@ -463,7 +464,7 @@ def restarts_the_kernel(user: Newcomer) -> None:
     user.page.click(".jp-Dialog button:has-text('Restart')")
     user.page.wait_for_selector(".jp-Dialog", state="detached")
     explorer = user.explorer(TWICE)
-    explorer.locator(".lab-whatif select").select_option(label="no fusion")
+    explorer.locator(".lab-whatif select").select_option(value='{"fusion":false}')
     said = explorer.locator(".lab-verdict:has-text('run the cell again')")
     said.wait_for(timeout=10_000)
     user.page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')")

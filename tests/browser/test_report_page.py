@@ -155,7 +155,7 @@ def test_text_can_be_read_in_light_and_dark(open_page, report, dark):
         "e => getComputedStyle(e).backgroundColor"
     )
     assert (luminance(paper) < 0.1) == dark
-    opened.page.click('[aria-label="light or dark"]')
+    opened.page.click('[aria-label="light or dark theme"]')
     toggled = opened.page.locator(".lab-explorer").get_attribute("data-theme")
     assert toggled == ("light" if dark else "dark")
 

@@ -120,7 +120,7 @@ def test_steps_follow_the_slider(open_page, report, trained):
     assert opened.texts(".lab-step-graph .lab-line.added")[-1] == run.instructions[number].added[-1]
     assert len(opened.texts(".lab-step-stack li")) == len(run.instructions[number].stack)
     assert opened.count(f"{SOURCE} .lab-line.lit") == 1
-    page.click('[aria-label="one instruction on"]')
+    page.click('[aria-label="next instruction"]')
     assert f"{number + 2} of {run.total}" in page.inner_text(".lab-step-said")
     page.focus(".lab-step-code")
     page.keyboard.press("ArrowUp")

@@ -45,13 +45,13 @@ def chinese():
 @pytest.mark.usefixtures("chinese")
 def test_the_compilers_sentences_are_told_in_chinese(capsys) -> None:
     course.show(
-        "  sin = aten.sin.default: cheap: fuses into what uses it; 8 flops against 4 bytes",
+        "  sin = aten.sin.default: cheap: fuses into its users; 8 flops versus 4 bytes",
         "buf0 -> buf1: profit: they share 4 B of 8 B; it saves no memory traffic",
         ("in English", "用中文说"),
         "x: float = 1  # code stays",
     )
     assert capsys.readouterr().out.splitlines() == [
-        "  sin = aten.sin.default: 开销小：可融合进使用它的运算；8 次浮点运算换 4 字节",
+        "  sin = aten.sin.default: 开销小：可融合进使用它的算子；8 次浮点运算换 4 字节",
         "buf0 -> buf1: profit: 两者共享的数据只占 8 B 中的 4 B; 不节省访存流量",
         "用中文说",
         "x: float = 1  # code stays",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -119,15 +120,15 @@ def test_two_of_one_compiler_are_told_how_they_are_compared() -> None:
     ours, stock = lab.inspect(wave, X), lab.inspect(wave, X, compiler="stock")
     with pytest.raises(BadArguments, match=r"before\.compare\(after\)"):
         lab.compare(ours, ours)
-    with pytest.raises(BadArguments, match=r"lab\.compare\(ours, stock\)"):
+    with pytest.raises(BadArguments, match=r"lab\.compare\(compilation, stock\)"):
         ours.compare(stock)
 
 
 def refused(call: Callable[[], Any]) -> None:
     with pytest.raises(BadArguments) as told:
         call()
-    assert " is not possible" in told.value.what and told.value.todo.startswith("expected: ")
-    assert len(told.value.what) < 150
+    assert re.search(r"^\w+\(\): (\w+ must be|expected) .+, got ", told.value.what), told.value.what
+    assert len(told.value.what) < 220
 
 
 Y = torch.ones(5, 6)
@@ -205,9 +206,8 @@ def test_the_inspected_function_says_what_it_takes(asked: str, given: tuple[Any,
     if asked == "blame" and not given:
         return  # the inspected call's own arguments
     c = lab.inspect(product, torch.ones(4, 5), Y)
-    with pytest.raises(BadArguments, match=rf"^{asked}\(.* is not possible") as told:
+    with pytest.raises(BadArguments, match=rf"^{asked}\(\): (\w+ must be like|wrong arguments)"):
         getattr(c, asked)(*given)
-    assert told.value.todo.startswith("expected: ")
 
 
 def test_what_the_function_itself_raises_comes_through() -> None:
@@ -252,8 +252,7 @@ def test_what_is_expected_is_told(compilation: Compilation) -> None:
     with pytest.raises(LabError) as told:
         compilation.report("r.html", ladder=90)
     assert str(told.value) == (
-        "report(ladder=90) is not possible\n"
-        '  expected: a GPU such as "cuda:90" or "hip:gfx942" or None'
+        'report(): ladder must be a GPU such as "cuda:90" or "hip:gfx942" or None, got 90'
     )
     assert in_words(Seconds) == "a number of seconds, 0 or more"
     assert in_words(Iterable[str] | None) == 'a list of names, such as ["a", "b"] or None'

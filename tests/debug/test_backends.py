@@ -9,7 +9,7 @@ import inductor_lab as lab
 from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.debug.faults import CATALOGUE
 
-QUICK = ("eager", "aot_eager", "ours")
+QUICK = ("eager", "aot_eager", "inductor_lab")
 
 
 def test_all_agree() -> None:
@@ -36,12 +36,13 @@ def test_the_first_that_is_wrong(fault: str, verdict: str) -> None:
         found = lab.backends(function, *arguments, only=QUICK)
     assert [rung.backend for rung in found.rungs] == list(QUICK)
     wrong = found.first_wrong
-    assert wrong is not None and (wrong.backend, wrong.verdict) == ("ours", verdict), str(found)
+    assert wrong is not None, str(found)
+    assert (wrong.backend, wrong.verdict) == ("inductor_lab", verdict), str(found)
 
 
 def test_nothing_optimized_has_no_passes_over_loop_trees() -> None:
     function, arguments, *_ = CATALOGUE["lost_tail"].example()
-    only = ("ours, nothing optimized", "ours")
+    only = ("inductor_lab (unoptimized)", "inductor_lab")
     with CATALOGUE["lost_tail"]():
         found = lab.backends(function, *arguments, only=only)
     assert [rung.verdict for rung in found.rungs] == ["agrees", "wrong"], str(found)
@@ -50,10 +51,10 @@ def test_nothing_optimized_has_no_passes_over_loop_trees() -> None:
 def test_a_hang_has_a_limit() -> None:
     function, arguments, *_ = CATALOGUE["endless_loop"].example()
     with lab.faults.endless_loop():
-        found = lab.backends(function, *arguments, only=("ours",), limit=2.5)
+        found = lab.backends(function, *arguments, only=("inductor_lab",), limit=2.5)
     assert found.rungs[0].verdict == "hangs"
 
 
 def test_a_wrong_name() -> None:
-    with pytest.raises(BadArguments, match="no backend 'inductr'"):
+    with pytest.raises(BadArguments, match="unknown backend 'inductr'; did you mean 'inductor"):
         lab.backends(torch.sin, torch.ones(1), only=("inductr",))

@@ -48,7 +48,7 @@ def test_the_pass_over_loop_trees_that_is_wrong_is_named() -> None:
         without = lab.blame(function, *arguments, options={"passes_off": ["registers"]})
     assert without.fault is None, str(without)
     (row,) = (row for row in without.stages if row.stage.startswith("loop tree"))
-    assert row.verdict == "right" and row.says == "kernels agreeing with their groups: 1"
+    assert row.verdict == "right" and row.says == "1 kernel matches its fused group"
 
 
 def test_trees_that_are_too_long_to_interpret_are_not_guessed_at() -> None:

@@ -174,12 +174,12 @@ def test_later_calls_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 CHANGES = {
-    "x has size 5 in dimension 0, and the code is for 4": lambda x: (torch.ones(5), 1.0),
-    "x is of dtype Double, and the code is for Float": lambda x: (x.double(), 1.0),
-    "x has rank 2, and the code is for 1": lambda x: (torch.ones(4, 4), 1.0),
-    "x needs a gradient, and the code is for one that does not":
+    "x has size 5 in dimension 0; the code was compiled for 4": lambda x: (torch.ones(5), 1.0),
+    "x has dtype Double; the code was compiled for Float": lambda x: (x.double(), 1.0),
+    "x has 2 dimensions; the code was compiled for 1": lambda x: (torch.ones(4, 4), 1.0),
+    "x requires grad; the code was compiled for a tensor that does not":
         lambda x: (x.requires_grad_(), 1.0),
-    "does not hold: scale == 1.0": lambda x: (x, 2.0),
+    "guard failed: scale == 1.0": lambda x: (x, 2.0),
 }  # fmt: skip
 
 

@@ -166,7 +166,7 @@ def test_pages_hold_no_markup_of_the_users(compilation: Compilation) -> None:
     named.__name__ = EVIL
     with lab.faults.wrong_neg():
         blamed = lab.blame(named, torch.ones(2))
-        tried = lab.backends(named, torch.ones(2), only=["ours"])
+        tried = lab.backends(named, torch.ones(2), only=["inductor_lab"])
     for value in (blamed, tried, lab.inspect(named, torch.ones(2)).steps().rest()):
         page = value._repr_html_() or ""
         reader = Reader()

@@ -18,9 +18,9 @@ const DATA = {
 
 test("the way of a thing is all it came from and all it became, and nothing beside it", () => {
   const links = new Links(DATA);
-  assert.deepEqual([...links.way([3])].sort(), [1, 3, 4]);
-  assert.deepEqual([...links.way([4])].sort(), [0, 1, 2, 3, 4]);
-  assert.deepEqual([...links.way([5])], [5]);
+  assert.deepEqual([...links.related([3])].sort(), [1, 3, 4]);
+  assert.deepEqual([...links.related([4])].sort(), [0, 1, 2, 3, 4]);
+  assert.deepEqual([...links.related([5])], [5]);
 });
 
 test("a cue is the first source line by its number, with + where there are several", () => {

@@ -27,7 +27,7 @@ test("a search looks at rows and at those that they open, not at heads and notes
 
 test("a part of a drawing says what its title says", () => {
   const bar = ["g", { "data-things": "7" }, ["title", {}, "buf0: 4.0 kB"], ["rect", { x: "1" }]];
-  const drawing = ["svg", {}, ["text", { x: "0" }, "bytes alive"], bar];
+  const drawing = ["svg", {}, ["text", { x: "0" }, "live bytes"], bar];
   assert.equal(partText(bar), "buf0: 4.0 kB");
   assert.deepEqual(textLines(drawing), ["buf0: 4.0 kB"]);
   assert.deepEqual(searched(drawing), ["buf0: 4.0 kB"]);

@@ -135,8 +135,8 @@ def test_an_interrupted_capture_is_a_sentence(cells) -> None:
 
 
 @pytest.mark.parametrize("said, code", [
-    ("[2, 8] @ [9, 3] do not fit", "x @ torch.randn(9, 3)"),
-    ("[2, 8] + [5] do not fit", "x + torch.randn(5)"),
+    ("shape mismatch: [2, 8] @ [9, 3]", "x @ torch.randn(9, 3)"),
+    ("shape mismatch: [2, 8] + [5]", "x + torch.randn(5)"),
     ("linear of [2, 4]", "net(x[:, :4])"),
     ("IndexError: index 5 is out of bounds", "x[5]"),
 ])  # fmt: skip

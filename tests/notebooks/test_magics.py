@@ -131,7 +131,7 @@ def test_the_users_error_keeps_its_traceback(shell):
     result, captured = run(shell, "%%compile\ndef bad(x):\n    return 1 / 0\nbad(torch.ones(2))\n")
     assert isinstance(result.error_in_exec, ZeroDivisionError)
     assert "1 / 0" in captured.stdout
-    assert not any("got this far" in o.data.get("text/html", "") for o in captured.outputs)
+    assert not any("Finished stages:" in o.data.get("text/html", "") for o in captured.outputs)
 
 
 def test_annotations_are_what_they_are_in_any_cell(shell):
@@ -174,4 +174,4 @@ def test_a_compile_error_shows_what_there_was(shell, monkeypatch):
     html = next(o.data["text/html"] for o in captured.outputs if "text/html" in o.data)
     assert "✓ forward.schedule" in html and "✗ forward.codegen" in html
     assert "<mark>" in html and "def forward" in html
-    assert not any("got this far" in o.data.get("text/html", "") for o in run(shell, "1")[1].outputs)
+    assert not any("Finished stages:" in o.data.get("text/html", "") for o in run(shell, "1")[1].outputs)

@@ -45,4 +45,4 @@ def test_an_error_shows_the_traceback_and_below_it_what_there_was(notebook) -> N
     assert [output.output_type for output in shown] == ["error", "display_data"]
     assert shown[0].ename == "LabError" and "no kernel today" in shown[0].evalue
     html = shown[1].data["text/html"]
-    assert "got this far" in html and "✗ forward.codegen" in html and "<mark>" in html
+    assert "Finished stages:" in html and "✗ forward.codegen" in html and "<mark>" in html

@@ -111,7 +111,7 @@ def test_results_that_would_raise_the_peak_wait_for_their_turn():
     schedule = checked(results_at_both_ends, *large)
     assert sizes(schedule)[0] == 1
     refused = {k: v for d in schedule.decisions for k, v in _reasons(d) if k == "combo_held"}
-    assert "would be made before their turn" in refused["combo_held"]
+    assert "would be allocated early" in refused["combo_held"]
     alone = checked(results_at_both_ends, *large, combos=False).memory.peak_after
     assert schedule.memory.peak_after == alone
     hasty = checked(results_at_both_ends, *large, off=("combo_held",))

@@ -97,7 +97,7 @@ def test_a_chain_is_one_kernel():
     schedule = scheduled(loops)
     assert members(schedule) == [({"buf2"}, {"buf0", "buf1"})]
     assert schedule.groups[0].axes == (I0, I1)
-    kernels = "one kernel per op 3 -> 1 fused"
+    kernels = "kernels 3 unfused -> 1 fused"
     assert repr(schedule) == f"Schedule({kernels}, memory passes 6 -> 2, 66.7% saved)"
 
 
@@ -313,7 +313,7 @@ def test_a_full_reduction_takes_scalars_but_no_big_consumer():
     assert members(schedule) == [({"buf0"}, set()), ({"buf2"}, {"buf1"})]
     reason = {v.rule: v.reason for v in schedule.decisions.about("buf0", "buf1").verdicts}
     assert reason["parallelism"] == (
-        "1,048,576 elements of buf2 would be left to 1 independent point"
+        "only 1 independent point would process 1,048,576 elements of buf2"
     )
 
 

@@ -156,7 +156,7 @@ def test_every_state_on_the_way_can_be_drawn() -> None:
 
 def test_the_roofline_is_a_picture_of_its_own() -> None:
     assert "memory 50 GB/s" in result().plot("roofline")
-    with pytest.raises(UnknownName, match="no picture called 'roofline'"):
+    with pytest.raises(UnknownName, match="no view 'roofline'"):
         every()[1].plot("roofline")
 
 
@@ -164,7 +164,7 @@ def test_roofs_in_doubt_are_not_drawn() -> None:
     sure = result()
     unsure = replace(sure, limits=replace(sure.limits, doubt="this machine is too noisy"))
     assert "memory 50 GB/s" in html(sure) and "memory 50 GB/s" not in html(unsure)
-    with pytest.raises(UnknownName, match="no picture called 'roofline'"):
+    with pytest.raises(UnknownName, match="no view 'roofline'"):
         unsure.plot("roofline")
 
 
@@ -205,7 +205,7 @@ def test_measured_compilations_show_their_times(inference, known_limits) -> None
     kernels = groups_view(unknown, "g0.forward", linked_document(inference)[1])
     assert columns(kernels)[-2:] == [">time", ">GB/s"]
     assert all(len(row["cells"]) == len(columns(kernels)) for row in rows(kernels))
-    assert any(fact["label"] == "in kernels" for fact in after["facts"])
+    assert any(fact["label"] == "time in kernels" for fact in after["facts"])
     assert "of the" in str(after["panes"]["g0.forward.graph"]["views"][0])
 
 

@@ -62,7 +62,7 @@ def test_each_step_of_the_slider_shows_its_cut(trained):
     for step, cut in enumerate(partition.cuts):
         tree = at_step(view["tree"], step)
         kept = [row["cells"][0] for row in rows({"tree": tree}) 
-                if row["cells"][2] != "run again instead"]
+                if row["cells"][2] != "recomputed"]
         assert sorted(kept) == sorted(links.label("node", "g0.joint", name) for name in cut.saved)
         said = text_of(list(inside(tree, "p"))[1])
         assert bytes_text(cut.cut_bytes) in said and f"({cut.flops:,} flop)" in said

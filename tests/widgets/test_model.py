@@ -47,8 +47,8 @@ def test_it_is_plain_data(doc):
 
 def test_a_chain_of_three_says_what_it_saved(inference):
     facts = {fact["label"]: fact["value"] for fact in document(inference)["facts"]}
-    assert facts["kernels"] == "eager 3, one per op 3 → 1 fused"
-    assert facts["memory passes"] == "one kernel per op 6 → 2 fused"
+    assert facts["kernels"] == "3 eager, 3 unfused → 1 fused"
+    assert facts["memory passes"] == "6 unfused → 2 fused"
     assert facts["traffic saved by fusion"] == "66.7 %"
 
 

@@ -175,7 +175,7 @@ def test_an_ablation_and_heads_of_stages_speak_chinese(known_limits: None) -> No
     assert english(page) <= {"nothing", "all", "pass", *(step.name for step in PASSES)}
     part = compilation.graphs[0].forward
     assert "LoopProgram(forward：共 2 个循环嵌套，0 次外部调用)" in part.loops._repr_html_()
-    assert "Schedule(每个运算一个 kernel 2 -&gt; 融合后 1，" in part.schedule._repr_html_()
+    assert "Schedule(kernel：未融合 2 -&gt; 融合后 1，" in part.schedule._repr_html_()
     assert "融合的结果：图 0 forward" in compilation._repr_html_()
 
 
@@ -225,6 +225,6 @@ def test_an_explorer_without_its_script_speaks_chinese() -> None:
         return y.cos()
 
     page = plain_document(document(lab.inspect(wave, torch.ones(3))))
-    assert "访存遍数" in page and "<h2>图断裂</h2>" in page and "<h2>源码 " in page
+    assert "访存遍数" in page and "<h2>图中断</h2>" in page and "<h2>源码 " in page
     facts = page.partition("<p>")[2].partition("</p>")[0]
     assert english(facts) == set(), facts

@@ -45,7 +45,7 @@ def test_memory_budget_and_time(trained):
     graph = trained.graphs[0]
     lives = graph.backward.schedule.memory.lifetimes
     texts = drawn(graph.backward.plot("memory"))
-    assert any(texts.count(life.buffer) == 1 for life in lives) and "bytes alive" in texts
+    assert any(texts.count(life.buffer) == 1 for life in lives) and "live bytes" in texts
     assert sum(text.startswith("budget") for text in drawn(graph.partition.plot("budget"))) == len(
         graph.partition.cuts)
     assert {"inductor_lab", "TorchDynamo"} <= set(drawn(trained.plot("time")))
@@ -113,7 +113,7 @@ def test_a_flame_has_everybodys_phases_passes_and_kernels(trained):
 def test_what_is_no_picture_says_what_there_is(trained):
     with pytest.raises(UnknownName, match="it is text"):
         trained.graphs[0].forward.kernels[0].plot()
-    with pytest.raises(UnknownName, match="there are graph, memory"):
+    with pytest.raises(UnknownName, match="Valid views: graph, memory"):
         trained.graphs[0].forward.schedule.plot("nonsense")
     with pytest.raises(UnknownName, match="no graph"):
         trained.graphs[0].forward.host.to_dot()

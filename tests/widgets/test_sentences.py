@@ -12,11 +12,14 @@ import pytest
 
 import inductor_lab as lab
 from inductor_lab.compiler.codegen.cpu.passes import PASSES
+from inductor_lab.compiler.rewrite.passes import PASSES as REWRITES
+from inductor_lab.compiler.schedule.fusion import combo
 from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
 from inductor_lab.notebook.language import table, translate
-from inductor_lab.widgets.words import _said_by
+from inductor_lab.widgets.compare import switches
+from inductor_lab.widgets.words import descriptions, words
 
-PACKAGE = Path(__file__).parents[2] / "inductor_lab"
+PACKAGE = Path(__file__).parents[2] / "inductor_lab" / "compiler"
 DECIDE = ("schedule/fusion/legality.py", "schedule/fusion/profit.py",
           "schedule/fusion/profit_gpu.py", "schedule/fusion/combo.py",
           "autograd/recompute.py", "autograd/partition.py", "autograd/budget.py",
@@ -78,12 +81,28 @@ def test_every_reason_is_in_the_table() -> None:
     said = {text for name in DECIDE for text in written(PACKAGE / name)} - {"{} is a {}"}
     translated = {re.sub(r"\{\w+\}", "{}", text) for text in table()["sentences"]}
     assert sorted(said - translated) == []
-    of_rules = {_said_by(rule) for rules in (LEGALITY, PROFIT) for rule in rules.values()}
     of_passes = {step.what for step in PASSES}
-    assert sorted((of_rules | of_passes) - translated) == []
+    assert sorted(of_passes - translated) == []
     library = {name for name in translated if not name.count(" ") or len(name.split()) < 4}
     steps = {text for text in translated if text.endswith(" roof")}
-    assert sorted(translated - said - of_rules - of_passes - ELSEWHERE - library - steps) == []
+    assert sorted(translated - said - of_passes - ELSEWHERE - library - steps) == []
+
+
+def test_rules_rewrites_and_passes_have_one_description_each() -> None:
+    """docs/rules.md describes all of them: for the docs, for tooltips and for the what-if list."""
+    rules = {**LEGALITY, **PROFIT, **combo.LEGALITY, **combo.PROFIT}
+    passes = {step.name: step.what for step in PASSES}
+    found = descriptions()
+    assert set(found) == {*rules, *REWRITES, *passes}
+    shown = {name: text[0].lower() + text[1:-1] for name, text in found.items() if name in passes}
+    assert shown == passes
+    assert set(table()["rules"]) == {*rules, *REWRITES}
+    assert all(words()[rule] == found[rule] for rule in rules)
+    for group in switches():
+        for label, _, meaning in group["changes"]:
+            name = label.rpartition(" ")[2]
+            assert meaning == found.get(name, "one kernel for each operator"), label
+            assert len(meaning) < 110, label
 
 
 def test_every_value_is_in_both_languages() -> None:
@@ -103,10 +122,11 @@ def chinese() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("sentence, said", [
-    ("4,096 elements of buf5 would be left to 1 independent point",
-     "buf5 的 4,096 个元素只剩 1 个独立的点来处理"),
-    ("the memory budget allows it, though: mm is a heavy op; 3 flops against 4 bytes",
-     "内存预算允许重算，尽管：mm 是开销大的运算；3 次浮点运算换 4 字节"),
+    ("only 1 independent point would process 4,096 elements of buf5",
+     "只有 1 个独立的点处理 buf5 的 4,096 个元素"),
+    ("recomputed to meet the memory budget, although: mm is an expensive op; "
+     "3 flops versus 4 bytes",
+     "为满足内存预算而重算，尽管：mm 是开销大的算子；3 次浮点运算换 4 字节"),
     ("a rule of the user's says no", "a rule of the user's says no"),
 ])  # fmt: skip
 def test_a_sentence_is_translated_with_its_values(

@@ -13,14 +13,14 @@ from inductor_lab.widgets.words import HEADINGS, glossary, meaning_of, words
 from tests.widgets.reading import columns, rows
 
 PLAIN = {
-    "time", "text", "text after", "graph after", "diff", "all", "breaks", "compile", "in kernels",
-    "in library calls",
-    "phases", "timeline", "try", "dynamo", "rewritten", "original", "about", "asked for at",
-    "as compiled, because", "became", "because", "choice", "condition", "for", "here", "node", "op",
-    "reason", "reasons", "size", "value",
-    "what happened", "where", "why", "gb/s", "code",
+    "time", "text", "text after", "graph after", "diff", "all", "breaks", "compile time",
+    "time in kernels", "time in library calls",
+    "phases", "timeline", "try", "dynamo", "rewritten", "original", "created by",
+    "guarded value", "line", "meaning", "reason as compiled", "replaced by",
+    "choice", "condition", "node", "op", "reason", "reasons", "size", "value",
+    "what happened", "where", "gb/s", "code",
 }  # fmt: skip
-"""Words of everyday, or shown beside what explains them."""
+"""Everyday words, and headings that need no explanation."""
 
 
 def broken(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 6b8f100a337ebe30.
+// Made by `npm run build` in javascript, from sources e66f4e5183e486d4.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -125,7 +125,7 @@ var inductorLab = (() => {
   var ARRIVED = "inductor_lab.arrived";
   var PATIENCE = 3e5;
   var GONE = ["dead", "terminating", "restarting", "autorestarting"];
-  var NOBODY = "The kernel that compiled this is gone: run the cell again.";
+  var STOPPED = "The kernel that compiled this has stopped. Run the cell again.";
   var Line = class {
     /** @param {Model} model */
     constructor(model) {
@@ -143,16 +143,16 @@ var inductorLab = (() => {
       model.on("destroy", () => this.hangUp());
       kernelOf(model)?.statusChanged?.connect((_, status) => GONE.includes(status) && this.hangUp());
     }
-    /** Whoever waits is told at once, and so is whoever asks later. */
+    /** Close the connection: all pending and all later requests fail. */
     hangUp() {
       this.gone = true;
-      for (const done of this.waiting.values()) done({ error: NOBODY });
+      for (const done of this.waiting.values()) done({ error: STOPPED });
       this.waiting.clear();
       const name = this.model.get("channel");
       if (channels().get(name) === this) channels().delete(name);
     }
     /**
-     * Promises the answer to `request`: `{error}` if it failed or nobody answers.
+     * Promises the answer to `request`: `{error}` if it fails or times out.
      *
      * @param {Request} request
      * @returns {Promise<Answer>}
@@ -160,7 +160,7 @@ var inductorLab = (() => {
     ask(request) {
       const kernel = kernelOf(this.model);
       if (kernel && (kernel.isDisposed || GONE.includes(kernel.status))) this.hangUp();
-      if (this.gone) return Promise.resolve({ error: NOBODY });
+      if (this.gone) return Promise.resolve({ error: STOPPED });
       const id = `${this.model.get("channel")}.${this.count++}.${Math.random()}`;
       return new Promise((done) => {
         this.waiting.set(id, done);

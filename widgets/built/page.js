@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 6b8f100a337ebe30.
+// Made by `npm run build` in javascript, from sources e66f4e5183e486d4.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -240,7 +240,7 @@ var inductorLab = (() => {
   // known.js
   function known(map, key) {
     const found = map.get(key);
-    if (found === void 0) throw new Error(`nothing is known of ${key}`);
+    if (found === void 0) throw new Error(`unknown key ${key}`);
     return found;
   }
   function push(map, key, value) {
@@ -251,7 +251,7 @@ var inductorLab = (() => {
 
   // selection.js
   var Selection = class {
-    /** @param {Pick<Links, "way">} links */
+    /** @param {Pick<Links, "related">} links */
     constructor(links) {
       this.links = links;
       this.pinned = [];
@@ -260,7 +260,7 @@ var inductorLab = (() => {
       this.shown = "";
     }
     /**
-     * `listener(lit, things)` is told when what is lit changes; `lit` is null when nothing is.
+     * `listener(lit, things)` is called when the highlighted things change; `lit` is null for none.
      *
      * @param {Listener} listener
      */
@@ -274,7 +274,7 @@ var inductorLab = (() => {
       this.tell();
     }
     /**
-     * Pin these things; pinning what is pinned lets it go.
+     * Pin these things; pinning them again unpins them.
      *
      * @param {Thing[]} things
      */
@@ -295,7 +295,7 @@ var inductorLab = (() => {
       const key = String(things);
       if (key === this.shown && !scroll) return;
       this.shown = key;
-      const lit = things.length ? this.links.way(things) : null;
+      const lit = things.length ? this.links.related(things) : null;
       for (const listener of this.listeners) listener(lit, things, scroll && things.length > 0);
     }
   };
@@ -314,7 +314,7 @@ var inductorLab = (() => {
       for (const thing of things) push(this.elements, thing, element);
     }
     /**
-     * Light the elements of these things, and no others.
+     * Highlight the elements of these things, and no others.
      *
      * @param {Lit} lit
      */
@@ -327,7 +327,7 @@ var inductorLab = (() => {
       this.container.classList.toggle("dim", now.size > 0);
     }
     /**
-     * The first lit element in the page's order.
+     * The first highlighted element in page order.
      *
      * @returns {HTMLElement | null}
      */
@@ -437,8 +437,8 @@ var inductorLab = (() => {
     return html("button", {
       class: "lab-pair",
       type: "button",
-      "aria-label": say(`${choice} {producer} and {consumer}`, { producer, consumer }),
-      title: say(`compile again and ${choice} this pair in {part}`, { part }),
+      "aria-label": say(`${choice} fusion of {producer} and {consumer}`, { producer, consumer }),
+      title: say(`recompile and ${choice} fusion of this pair in {part}`, { part }),
       onclick: () => context.whatIf?.togglePair(
         choice,
         [producer, consumer, part]
@@ -499,7 +499,7 @@ var inductorLab = (() => {
       { class: "lab-budget-scale" },
       html("span", {}, say("recompute")),
       slider,
-      html("span", {}, say("keep"))
+      html("span", {}, say("save"))
     ));
     move();
     return {
@@ -553,7 +553,7 @@ var inductorLab = (() => {
       return this.frames.has(name) && this.open.has(name);
     }
     /**
-     * Lay out one level from the inside out; its boxes are relative to its own corner.
+     * Lay out one level from the inside out; its boxes are relative to its top left corner.
      *
      * @param {string} level
      */
@@ -593,7 +593,7 @@ var inductorLab = (() => {
       };
     }
     /**
-     * From coordinates within a level to those of the page.
+     * Convert coordinates within a level to those of the picture.
      *
      * @param {string} level
      * @param {number} left
@@ -617,7 +617,7 @@ var inductorLab = (() => {
 ${target}`, between);
       });
     }
-    /** One arrow for each pair of visible boxes that an edge joins. */
+    /** One arrow for each pair of visible boxes that an edge connects. */
     arrows() {
       const found = /* @__PURE__ */ new Map();
       for (const [source, target] of this.edges) {
@@ -776,7 +776,7 @@ ${to}`;
       if (isSearched) for (const hit of this.hits) this.groupOf(hit).classList.add("found");
     }
     /**
-     * The box of an item, or of the closed frame that it is in.
+     * The box of an item, or of the closed frame that contains it.
      *
      * @param {string} item
      */
@@ -819,7 +819,7 @@ ${to}`;
       return group;
     }
     /**
-     * A frame as the item that stands for it.
+     * A frame in the form of an item.
      *
      * @param {Frame} frame
      * @param {boolean} isOpen
@@ -830,7 +830,7 @@ ${to}`;
       return [name, label, sub, isOpen ? "frame" : "closed", tip, this.thingsIn(frame), parent];
     }
     /**
-     * A closed frame shows what all its items show.
+     * The things of a closed frame: those of all its items.
      *
      * @param {Frame} frame
      */
@@ -889,7 +889,7 @@ ${to}`;
       }
     }
     /**
-     * The next or previous box, for the keyboard.
+     * Move the keyboard focus to the next or previous box.
      *
      * @param {number} by
      */
@@ -936,7 +936,7 @@ ${to}`;
       if (first) this.show(known(this.nodes, first.dataset.name));
     }
     /**
-     * Move so that a box can be seen.
+     * Pan so that a box is visible.
      *
      * @param {Box} box
      */
@@ -972,7 +972,7 @@ ${to}`;
       this.scale = scale;
       this.move(px - (px - this.x) * ratio, py - (py - this.y) * ratio);
     }
-    /** The whole picture if it stays readable that way, otherwise its top at a readable size. */
+    /** Fit the whole picture if it stays readable, otherwise show its top at a readable size. */
     fit() {
       const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
       if (!clientWidth || !clientHeight) return;
@@ -985,7 +985,7 @@ ${to}`;
       this.fitted = false;
     }
     /**
-     * For each item that holds a text, its box or that of the closed frame around it.
+     * For each item that contains a text, its box or that of the closed frame around it.
      *
      * @param {string} query
      */
@@ -996,7 +996,7 @@ ${to}`;
       return this.hits.map((name) => this.groupOf(name));
     }
     /**
-     * Open the frames around hits of the last search: says whether there was one to open.
+     * Open the frames around hits of the last search; returns whether any frame was opened.
      *
      * @param {number[]} places
      */
@@ -1008,7 +1008,7 @@ ${to}`;
       return open.size > before;
     }
     /**
-     * Bring an element that `find` gave into sight.
+     * Pan to an element returned by `find`.
      *
      * @param {Element} group
      */
@@ -1102,7 +1102,7 @@ ${to}`;
       html(
         "div",
         { class: "lab-guard-actions" },
-        html("button", { type: "button", onclick: () => reset(view, state, refillForm) }, say("as it was")),
+        html("button", { type: "button", onclick: () => reset(view, state, refillForm) }, say("reset")),
         html("button", {
           type: "button",
           class: "lab-run-it",
@@ -1172,7 +1172,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     return html(
       "table",
       {},
-      html("caption", {}, say("calls from here")),
+      html("caption", {}, say("calls made here")),
       html("thead", {}, html("tr", {}, head.map((name) => html("th", {}, say(name))))),
       html("tbody", {}, calls.map(({ at, took, what, why }, i) => html(
         "tr",
@@ -1209,7 +1209,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       const parts = sizes.value.split(",").map((part) => part.trim()).filter(Boolean);
       const bad = parts.some((part) => !/^\d{1,9}$/.test(part));
       sizes.size = wide(sizes.value);
-      refuse(sizes, refused, bad, say("whole numbers, such as 8, 16"));
+      refuse(sizes, refused, bad, say("integers, such as 8, 16"));
       if (!bad) change({ size: parts.map(Number), stride: null });
     });
     const known3 = DTYPES.includes(value.dtype) ? DTYPES : [value.dtype, ...DTYPES];
@@ -1256,7 +1256,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         const number = text.trim() ? Number(text) : NaN;
         const bad = value.kind !== "str" && (Number.isNaN(number) || whole && !Number.isInteger(number));
         field.size = wide(text);
-        refuse(field, refused, bad, say(whole ? "a whole number" : "a number"));
+        refuse(field, refused, bad, say(whole ? "an integer" : "a number"));
         if (bad) return;
         value.value = value.kind === "str" ? text : Number(text);
         edited();
@@ -1275,7 +1275,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       return [
         html("b", {}, say("hit")),
         " ",
-        say("all guards hold: the compiled code{which} is used again", { which })
+        say("all guards hold: the compiled code{which} is reused", { which })
       ];
     }
     const last = view.entries[found.length - 1];
@@ -1287,7 +1287,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     }, where) : null;
     return [
       html("b", {}, say("recompile")),
-      ` ${say("the first guard that fails:")} `,
+      ` ${say("first failing guard:")} `,
       html("code", {}, text),
       " ",
       mismatch(condition, values),
@@ -1318,7 +1318,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         },
         html("td", {}, html("span", {
           class: `lab-sign ${{ holds: "ok", fails: "no", unknown: "" }[states[i]]}`,
-          title: say(states[i] === "unknown" ? "of nothing that can be edited here" : states[i])
+          title: say(states[i] === "unknown" ? "does not depend on the editable inputs" : states[i])
         }, STATES[states[i]]), text),
         html("td", {}, kind),
         html("td", {}, where)
@@ -1327,7 +1327,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       shown.rows.push({ element: row, text: `${STATES[states[i]]} ${text}	${kind}	${where}` });
       return row;
     });
-    const heads = [say("guards of {title}", { title: entry.title }), say("kind"), say("asked for at")];
+    const heads = [say("guards of {title}", { title: entry.title }), say("kind"), say("created by")];
     return html("table", {}, html("thead", {}, html(
       "tr",
       {},
@@ -1402,18 +1402,18 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
 
   // help.js
   var KEYS = [
-    ["hover", "light up what a line or box came from and became"],
-    ["click, Enter", "pin it; again to let go"],
+    ["hover", "highlight related code in every stage"],
+    ["click, Enter", "click to pin; click again to unpin"],
     ["Esc", "clear"],
-    ["[ ]", "previous and next phase in the focused pane"],
-    ["/", "search; Enter for the next; closed panes are named with what they hold"],
-    ["d", "the diff, where there is one"],
-    ["f + -", "fit and zoom a graph"],
+    ["[ ]", "previous and next stage in the focused pane"],
+    ["/", "search; Enter: next match; closed panes are listed with their matches"],
+    ["d", "show the diff, if there is one"],
+    ["f + -", "fit a graph, zoom in, zoom out"],
     ["n p", "next and previous box of a graph"],
-    ["arrows", "line by line, among phases and tabs, or move a graph"],
-    ["P", "large type, for an audience"],
-    ["F", "the whole screen; again or Esc to come back"],
-    ["?", "this list"]
+    ["arrows", "move between lines, stages or tabs; pan a graph"],
+    ["P", "presentation mode: large type"],
+    ["F", "full screen; again or Esc to leave"],
+    ["?", "show these shortcuts"]
   ];
   function helpPanel(close) {
     const rows = KEYS.map(([key, what]) => html(
@@ -1425,7 +1425,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     return html("div", {
       class: "lab-help",
       role: "dialog",
-      "aria-label": say("keys"),
+      "aria-label": say("keyboard shortcuts"),
       tabindex: -1,
       onclick: close
     }, html("table", {}, rows));
@@ -1472,7 +1472,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   // keys.js
   var page = globalThis;
   var USED_LAST = /* @__PURE__ */ Symbol.for("inductor_lab.used last");
-  var SPARED = "data-lm-suppress-shortcuts";
+  var NO_SHORTCUTS = "data-lm-suppress-shortcuts";
   var MOVES = [
     "Enter",
     " ",
@@ -1496,9 +1496,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     root.addEventListener("pointerdown", used);
     root.addEventListener("focusin", used);
     root.addEventListener("keydown", (event) => pressed(explorer, event));
-    keysOfThePage(new WeakRef(explorer));
+    listenToPage(new WeakRef(explorer));
   }
-  function keysOfThePage(held) {
+  function listenToPage(held) {
     document.addEventListener("keydown", function elsewhere(event) {
       const alive = held.deref();
       if (!alive) document.removeEventListener("keydown", elsewhere);
@@ -1527,13 +1527,13 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   }
   function keepKeys(root) {
     const held = new WeakRef(root);
-    window.addEventListener("keydown", function before(event) {
+    window.addEventListener("keydown", function mark(event) {
       const alive = held.deref();
-      if (!alive) window.removeEventListener("keydown", before, true);
-      else if (alive.contains(targetOf(event))) alive.toggleAttribute(SPARED, isOurs(event));
+      if (!alive) window.removeEventListener("keydown", mark, true);
+      else if (alive.contains(targetOf(event))) alive.toggleAttribute(NO_SHORTCUTS, isShortcut(event));
     }, true);
   }
-  function isOurs(event) {
+  function isShortcut(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
     if (isField(targetOf(event))) return true;
     if (event.shiftKey && event.key === "Enter") return false;
@@ -1583,17 +1583,17 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.colours = this.numberColours();
       this.sources = /* @__PURE__ */ new Map();
     }
-    /** Source lines that became something, in order of appearance: thing → 0, 1, 2, ... */
+    /** Source lines with descendants, in order of appearance: thing → 0, 1, 2, ... */
     numberColours() {
       const lines = this.kind.map((_, thing) => thing).filter((thing) => this.kind[thing] === "source" && this.children[thing].length > 0).sort((a, b) => lineNumber(this.label[a]) - lineNumber(this.label[b]));
       return new Map(lines.map((thing, order) => [thing, order]));
     }
     /**
-     * The given things with all they came from and all they became.
+     * The given things with all their ancestors and descendants.
      *
      * @param {Thing[]} things
      */
-    way(things) {
+    related(things) {
       const found = /* @__PURE__ */ new Set();
       this.follow(things, this.parents, found);
       const below = /* @__PURE__ */ new Set();
@@ -1615,7 +1615,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       }
     }
     /**
-     * Source lines that these things came from, each once.
+     * The source lines that these things came from, each once.
      *
      * @param {Thing[]} things
      */
@@ -1635,7 +1635,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       return lines;
     }
     /**
-     * The cue of some things: that of their first source line, or null.
+     * The cue of some things: the colour and number of their first source line; null without one.
      *
      * @param {Thing[]} things
      * @returns {Cue | null}
@@ -1663,7 +1663,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   var ARRIVED = "inductor_lab.arrived";
   var PATIENCE = 3e5;
   var GONE = ["dead", "terminating", "restarting", "autorestarting"];
-  var NOBODY = "The kernel that compiled this is gone: run the cell again.";
+  var STOPPED = "The kernel that compiled this has stopped. Run the cell again.";
   var Line = class {
     /** @param {Model} model */
     constructor(model) {
@@ -1681,16 +1681,16 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       model.on("destroy", () => this.hangUp());
       kernelOf(model)?.statusChanged?.connect((_, status) => GONE.includes(status) && this.hangUp());
     }
-    /** Whoever waits is told at once, and so is whoever asks later. */
+    /** Close the connection: all pending and all later requests fail. */
     hangUp() {
       this.gone = true;
-      for (const done of this.waiting.values()) done({ error: NOBODY });
+      for (const done of this.waiting.values()) done({ error: STOPPED });
       this.waiting.clear();
       const name = this.model.get("channel");
       if (channels().get(name) === this) channels().delete(name);
     }
     /**
-     * Promises the answer to `request`: `{error}` if it failed or nobody answers.
+     * Promises the answer to `request`: `{error}` if it fails or times out.
      *
      * @param {Request} request
      * @returns {Promise<Answer>}
@@ -1698,7 +1698,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     ask(request) {
       const kernel = kernelOf(this.model);
       if (kernel && (kernel.isDisposed || GONE.includes(kernel.status))) this.hangUp();
-      if (this.gone) return Promise.resolve({ error: NOBODY });
+      if (this.gone) return Promise.resolve({ error: STOPPED });
       const id = `${this.model.get("channel")}.${this.count++}.${Math.random()}`;
       return new Promise((done) => {
         this.waiting.set(id, done);
@@ -1905,7 +1905,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     const button = html("button", {
       type: "button",
       class: "lab-edit",
-      title: say("change a kernel's text and run it, on copies"),
+      title: say("edit a kernel and run it on copies of the inputs"),
       onclick: () => {
         view.editing = view.editing ? null : kernels[0];
         show();
@@ -1920,7 +1920,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     };
     const chooser = () => {
       const choose = html("select", {
-        "aria-label": say("which kernel"),
+        "aria-label": say("choose a kernel"),
         onchange: () => {
           view.editing = kernels[choose.selectedIndex];
           show();
@@ -1947,7 +1947,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.numbers = html("div", { class: "lab-editor-numbers", "aria-hidden": "true" });
       this.area = html("textarea", {
         spellcheck: "false",
-        "aria-label": say("text of {name}", { name: block.kernel[1] }),
+        "aria-label": say("source of {name}", { name: block.kernel[1] }),
         wrap: "off",
         oninput: () => this.changed()
       });
@@ -1969,7 +1969,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
               this.area.value = original;
               this.changed();
             }
-          }, say("as generated")),
+          }, say("restore generated code")),
           this.said
         ),
         this.errors,
@@ -2195,7 +2195,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.stack = html("ol", { class: "lab-step-stack", "aria-label": say("symbolic stack, top first") });
       this.graph = html("div", { class: "lab-step-graph", "aria-label": say("graph so far") });
       const runs = html("select", {
-        "aria-label": say("which run"),
+        "aria-label": say("choose a run"),
         onchange: () => {
           this.choose(Number(runs.value));
         }
@@ -2214,9 +2214,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
           "div",
           { class: "lab-step-head" },
           view.runs.length > 1 ? runs : null,
-          button("◂", say("one instruction back"), -1),
+          button("◂", say("previous instruction"), -1),
           this.slider,
-          button("▸", say("one instruction on"), 1),
+          button("▸", say("next instruction"), 1),
           this.said
         ),
         html(
@@ -2226,9 +2226,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
           html(
             "div",
             { class: "lab-step-side" },
-            html("h3", {}, say("stack before it")),
+            html("h3", {}, say("stack before the instruction")),
             this.stack,
-            html("h3", {}, say("graph after it")),
+            html("h3", {}, say("graph after the instruction")),
             this.graph
           )
         )
@@ -2313,7 +2313,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       if (preview) this.context.selection.preview(things);
     }
     /**
-     * The graph after instruction `at`; what this very instruction did is marked.
+     * The graph after instruction `at`; the nodes that it added are highlighted.
      *
      * @param {number} at
      */
@@ -2335,7 +2335,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
           if (i === at) fresh.add(name);
         }
       });
-      if (!lines.size) return html("p", { class: "lab-soft" }, say("no node yet"));
+      if (!lines.size) return html("p", { class: "lab-soft" }, say("no nodes yet"));
       return [...lines].map(([name, text]) => html("div", {
         class: `lab-line${fresh.has(name) ? " added" : ""}`
       }, html("code", {}, text ? `${name} = ${text}` : say("{name}: input", { name }))));
@@ -2347,7 +2347,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   var REST = 0;
   var PAUSE = 250;
   var Pieces = class {
-    /** `now` and `later` are the clock, and what runs a function when the page has had its turn. */
+    /** `now` is the clock; `later` runs a function after the browser has updated the page. */
     constructor(now = () => performance.now(), later = (next, wait) => {
       setTimeout(next, wait);
     }) {
@@ -2356,8 +2356,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.turn = 0;
     }
     /**
-     * Take the steps of an iterator; those of an earlier one that are not done yet are left out.  A
-     * step that yields a number has the page wait for so many milliseconds.
+     * Run the steps of an iterator; pending steps of an earlier iterator are cancelled.  A step that
+     * yields a number waits for this many milliseconds.
      *
      * @param {Iterator<number | undefined | void>} steps
      */
@@ -2409,7 +2409,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         "aria-label": say("found in closed panes")
       });
     }
-    /** Empty the field, and mark nothing. */
+    /** Clear the field and all highlights. */
     clear() {
       if (this.field.value) {
         this.field.value = "";
@@ -2422,9 +2422,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.pieces.run(this.steps(query.trim().toLowerCase()));
     }
     /**
-     * The steps of a search: open panes first, then what the others hold; what hides a hit is opened
-     * when no key was pressed for a while.  To bring the first hit into sight makes the browser lay
-     * the page out, so the key that was pressed is shown before.
+     * The steps of a search: first open panes, then closed panes; elements that hide a hit are opened
+     * when no key has been pressed for a while.  Scrolling to the first hit triggers a page layout, so
+     * the typed key is shown before.
      *
      * @param {string} wanted
      */
@@ -2459,7 +2459,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       yield* this.hidden();
       this.count.removeAttribute("aria-busy");
     }
-    /** Open what hides the hits of panes that have few. */
+    /** Open the elements that hide hits, in panes with few hits. */
     *hidden() {
       for (const { view } of this.explorer.slots) {
         const hits = this.found.filter((hit) => hit.view === view);
@@ -2469,7 +2469,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       }
     }
     /**
-     * Open what hides hits of a view; the elements of all its hits may be others then.
+     * Open the elements that hide hits of a view; this may replace the elements of all its hits.
      *
      * @param {Drawn} view
      * @param {Hit[]} hits
@@ -2482,7 +2482,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       if (this.found[this.at]?.view === view) this.goTo(this.found[this.at]);
     }
     /**
-     * Panes that are closed and hold what is searched for, as a list to open them from.
+     * List the closed panes with matches, as buttons that open them.
      *
      * @param {string} wanted
      */
@@ -2506,7 +2506,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.elsewhere.hidden = !places.length;
     }
     /**
-     * Go to the next hit, or with -1 to the one before.
+     * Go to the next hit, or with -1 to the previous one.
      *
      * @param {number} step
      */
@@ -2603,18 +2603,18 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         refill(this.element, html(
           "span",
           { class: "lab-hint" },
-          say("Hover a line or a box to see where it came from and what became of it; click to keep it.")
+          say("Hover over a line or a box to highlight related code in every stage. Click to pin, click again to unpin.")
         ));
         return;
       }
-      const stations = [...this.sources(lit), ...this.nodes(lit), ...this.code(lit)];
-      const parts = stations.flatMap((station, i) => [
+      const stages = [...this.sources(lit), ...this.nodes(lit), ...this.code(lit)];
+      const parts = stages.flatMap((stage, i) => [
         i ? html("span", { class: "lab-arrow-text", "aria-hidden": "true" }, "→") : null,
-        this.link(station)
+        this.link(stage)
       ]);
       refill(this.element, parts);
     }
-    /** @param {Station} station */
+    /** @param {Stage} stage */
     link({ text, pane }) {
       return html("button", {
         type: "button",
@@ -2624,7 +2624,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     }
     /**
      * @param {Set<Thing>} lit
-     * @returns {Station[]}
+     * @returns {Stage[]}
      */
     sources(lit) {
       const { links } = this.explorer;
@@ -2634,7 +2634,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       return [{ text, pane: "source" }];
     }
     /**
-     * The text of a source line, cut to a glance.
+     * The text of a source line, shortened.
      *
      * @param {Thing} thing
      */
@@ -2646,7 +2646,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       return "";
     }
     /**
-     * Nodes and buffers, by the graph they stand in, in the order of the panes.
+     * Nodes and buffers, grouped by graph.
      *
      * @param {Set<Thing>} lit
      */
@@ -2657,19 +2657,19 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         if (links.kind[thing] === "source") continue;
         push(scopes, `${links.kind[thing]} ${links.scope[thing]}`, links.label[thing]);
       }
-      const stations = [];
+      const stages = [];
       for (const [key, names] of scopes) {
         const [kind, scope] = key.split(" ");
         const pane = order.find((id) => id === scope) || order.find((id) => id === `${scope}.${kind === "buffer" ? "loops" : "graph"}`);
-        if (pane) stations.push({ text: `${few(names)} (${scope.split(".").pop()})`, pane });
+        if (pane) stages.push({ text: `${few(names)} (${scope.split(".").pop()})`, pane });
       }
-      return stations;
+      return stages;
     }
     /**
      * Lines of generated code.
      *
      * @param {Set<Thing>} lit
-     * @returns {Station[]}
+     * @returns {Stage[]}
      */
     code(lit) {
       const lines = /* @__PURE__ */ new Map();
@@ -2677,13 +2677,13 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         for (const [block, line] of this.codeIndex.get(thing) || []) push(lines, block, line);
       }
       const found = [...lines].sort(([a], [b]) => a.order - b.order);
-      const stations = found.slice(0, MOST).map(([block, numbers]) => ({
+      const stages = found.slice(0, MOST).map(([block, numbers]) => ({
         text: `${block.name}: ${ranges([...new Set(numbers)].sort((a, b) => a - b))}`,
         pane: block.pane
       }));
       const more = found.length - MOST;
-      if (more > 0) stations.push({ text: say("{more} more kernels", { more }), pane: found[MOST][0].pane });
-      return stations;
+      if (more > 0) stages.push({ text: say("{more} more kernels", { more }), pane: found[MOST][0].pane });
+      return stages;
     }
     /**
      * Thing → the lines of generated code that show it, as [block, line].
@@ -2747,8 +2747,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         this.choice,
         html("button", {
           type: "button",
-          title: say("time it beside eager and stock torch.compile (lab.bench)"),
-          onclick: () => this.showMore({ show: "bench" }, "measuring, compiling stock's too")
+          title: say("benchmark against eager and stock torch.compile (lab.bench)"),
+          onclick: () => this.showMore({ show: "bench" }, "measuring; this also compiles with stock")
         }, say("bench")),
         this.verdict
       );
@@ -2756,26 +2756,24 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     chooser() {
       const groups = this.explorer.doc.switches.map(({ title, changes }) => html("optgroup", {
         label: say(title)
-      }, changes.map(([label, change]) => html("option", { value: JSON.stringify(change) }, label))));
-      groups.push(html("optgroup", { label: say("show also") }, LOWER.map(([label, request]) => html(
-        "option",
-        { value: JSON.stringify(request) },
-        say(label)
-      ))));
+      }, changes.map(([label, change, meaning]) => option(label, change, meaning))));
+      groups.push(html("optgroup", { label: say("also show") }, LOWER.map(
+        ([label, request, meaning]) => option(say(label), request, say(meaning))
+      )));
       const select = html("select", {
-        "aria-label": say("change something and compile again"),
+        "aria-label": say("choose a change and recompile"),
         onchange: () => {
-          const label = select.selectedOptions[0].textContent;
+          const label = select.selectedOptions[0].dataset.label ?? "";
           const chosen = JSON.parse(select.value);
           select.selectedIndex = 0;
           if (chosen.show) this.showLower(chosen);
           else this.add(label, chosen);
         }
-      }, html("option", { value: "" }, say("change something …")), groups);
+      }, html("option", { value: "" }, say("choose a change…")), groups);
       return select;
     }
     /**
-     * Forbid or force a pair; again, or the opposite, takes it back.
+     * Forbid or force a pair; repeating the choice, or choosing the opposite, removes it.
      *
      * @param {"forbid" | "force"} choice
      * @param {Pair} pair
@@ -2807,7 +2805,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.run();
     }
     /**
-     * The slider of the memory view; null is the budget that was compiled.
+     * Set the memory budget; null is the compiled budget.
      *
      * @param {number | null} budget
      */
@@ -2823,8 +2821,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       refill(this.chips, [...this.changes.keys()].map((label) => html("button", {
         type: "button",
         class: "lab-chip",
-        title: say("take this back"),
-        "aria-label": say("take back: {label}", { label }),
+        title: say("remove this change"),
+        "aria-label": say("remove change: {label}", { label }),
         onclick: () => this.drop(label)
       }, `${label} ×`)));
       if (held) this.choice.focus();
@@ -2846,7 +2844,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.lowerAgain();
     }
     /**
-     * Panes below the generated code, made when they are asked for; they follow what is changed.
+     * Show panes below the generated code, and update them after every change.
      *
      * @param {Request} request
      */
@@ -2863,7 +2861,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       }
     }
     /**
-     * Ask for more panes of the code with its changes; the title of their group, null if it failed.
+     * Request more panes for the changed code; returns the title of their group, null if it failed.
      *
      * @param {Request} request
      */
@@ -2883,10 +2881,25 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     }
   };
   var LOWER = [
-    ["Triton's ladder for cuda:90", { show: "ladder", target: "cuda:90" }],
-    ["Triton's ladder for hip:gfx942", { show: "ladder", target: "hip:gfx942" }],
-    ["assembly of the C++ kernels", { show: "assembly" }]
+    [
+      "Triton ladder for cuda:90",
+      { show: "ladder", target: "cuda:90" },
+      "TTIR, TTGIR, LLVM IR and PTX for NVIDIA Hopper (H100)"
+    ],
+    [
+      "Triton ladder for hip:gfx942",
+      { show: "ladder", target: "hip:gfx942" },
+      "TTIR, TTGIR, LLVM IR and AMDGCN for AMD MI300"
+    ],
+    ["assembly of the C++ kernels", { show: "assembly" }, "machine code for the CPU"]
   ];
+  function option(label, value, meaning) {
+    return html(
+      "option",
+      { value: JSON.stringify(value), title: meaning, "data-label": label },
+      `${label} – ${meaning}`
+    );
+  }
   function merged(changes) {
     const all = {};
     for (const change of changes) {
@@ -2903,7 +2916,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   var TIP_GAP = 6;
   var Words = class {
     /**
-     * Sentences appear inside `root`.
+     * Tooltips are added to `root`.
      *
      * @param {HTMLElement} root
      * @param {Record<string, string>} meanings `{term: sentence}` (see words.py)
@@ -2924,7 +2937,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       root.addEventListener("keydown", (event) => event.key === "Escape" && this.show(null));
     }
     /**
-     * The sentence of a heading in the pane with this title; "" if it has none.
+     * The meaning of a heading in the pane with this title; "" if it has none.
      *
      * @param {string} heading
      */
@@ -2937,7 +2950,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       return place === void 0 ? "" : this.meanings[place];
     }
     /**
-     * Make an element tell the meaning of its heading; what was its title follows below that.
+     * Add the meaning of its heading to an element as a tooltip, followed by its title.
      *
      * @template {HTMLElement} E
      * @param {E} element
@@ -3045,7 +3058,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.order = this.doc.groups.flatMap((group) => group.panes);
     }
     /**
-     * There is a Python process to ask.
+     * Make the explorer live: a Python process answers on this connection.
      *
      * @param {Connection} line
      */
@@ -3056,7 +3069,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.root.classList.add("live");
     }
     /**
-     * Panes that were not there from the start; the first of them is shown if they are `wanted`.
+     * Add panes; show the first one if they are `wanted`.
      *
      * @param {string} title
      * @param {Record<string, Pane>} panes
@@ -3091,7 +3104,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         class: `lab-fact ${fact.mark}`,
         title: say("show {pane}", { pane: fact.pane }),
         onclick: () => this.enter(this.show(fact.pane, true))
-      }, html("b", {}, fact.value), ` ${say(fact.label)}`), fact.label, "fact"));
+      }, factParts(fact)), fact.label, "fact"));
       return html(
         "header",
         { class: "lab-header" },
@@ -3104,27 +3117,27 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
           this.search.count,
           html("button", {
             type: "button",
-            title: say("light or dark"),
-            "aria-label": say("light or dark"),
+            title: say("light or dark theme"),
+            "aria-label": say("light or dark theme"),
             onclick: () => toggleTheme(this.root)
           }, "◐"),
           html("button", {
             type: "button",
-            title: say("large type (P)"),
-            "aria-label": say("large type"),
+            title: say("presentation mode (P)"),
+            "aria-label": say("presentation mode"),
             onclick: () => togglePresenter(this.root)
           }, "A"),
           html("button", {
             type: "button",
-            title: say("whole screen (F)"),
-            "aria-label": say("whole screen"),
+            title: say("full screen (F)"),
+            "aria-label": say("full screen"),
             hidden: !document.fullscreenEnabled,
             onclick: () => toggleFullScreen(this.root)
           }, corners()),
           html("button", {
             type: "button",
-            title: say("keys (?)"),
-            "aria-label": say("keys"),
+            title: say("keyboard shortcuts (?)"),
+            "aria-label": say("keyboard shortcuts"),
             onclick: () => this.help()
           }, "?")
         ),
@@ -3147,7 +3160,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         {
           type: "button",
           "data-pane": id,
-          title: say("Shift-click opens it beside"),
+          title: say("Shift-click to open it in another pane"),
           onclick: (event) => this.enter(event.shiftKey ? this.addSlot(id) : this.show(id))
         },
         html("span", { class: "lab-rail-title" }, say(pane.title)),
@@ -3159,7 +3172,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       return this.words.explain(button, pane.title);
     }
     /**
-     * One more pane beside the others, or the last one changed when there are enough.
+     * Open one more slot, or reuse the last slot if there are `MOST_PANES`.
      *
      * @param {string} id
      */
@@ -3186,7 +3199,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.enter(this.slots[0]);
     }
     /**
-     * What the user opened gets the page's focus: keys act on it.
+     * Give the keyboard focus to a slot that the user opened.
      *
      * @param {Slot} slot
      */
@@ -3211,7 +3224,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       }
     }
     /**
-     * Show a pane in the focused slot, or where it is shown already; `beside` spares the first.
+     * Show a pane in its slot if it is open, otherwise in the focused slot; with `beside`, the first slot
+     * is not replaced.
      *
      * @param {string} id
      * @param {boolean} beside
@@ -3273,7 +3287,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      */
     paneHead(slot, pane, chosen) {
       const choose = html("select", {
-        "aria-label": say("what this pane shows"),
+        "aria-label": say("content of this pane"),
         onchange: () => {
           this.fill(slot, choose.value);
         }
@@ -3315,7 +3329,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       return html("div", { class: "lab-pane-head" }, choose, row, html("span", { class: "lab-space" }), slot.view.actions || [], copy2, close);
     }
     /**
-     * A pane's title with the group it stands in: `forward · code`.
+     * The title of a pane with its group: `forward · code`.
      *
      * @param {string} id
      */
@@ -3344,6 +3358,12 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       panel.focus({ preventScroll: true });
     }
   };
+  function factParts({ label, value }) {
+    const shown = html("b", {}, value);
+    if (/^[\d,]+$/.test(value)) return [shown, ` ${say(label)}`];
+    const [before, after] = say("{label}: {value}", { label: say(label), value: "\n" }).split("\n");
+    return [before, shown, after];
+  }
   function corners() {
     return svg(
       "svg",

@@ -16,7 +16,7 @@ def outcome_table(outcome: Outcome) -> str:
     rows = [
         ("graphs", f"{len(c.graphs)} ({kinds}), {counted(len(c.capture.breaks), 'break')}"),
         ("kernels", c.kernels_text),
-        ("memory passes", f"one kernel per op {c.before.passes:,} → {c.after.passes:,} fused"),
+        ("memory passes", f"{c.before.passes:,} unfused → {c.after.passes:,} fused"),
         ("bytes saved", f"{bytes_text(c.before.bytes - c.after.bytes)} ({c.saved:.1%})"),
         ("code", f"{c.coverage.headline}, {counted(c.coverage.calls, 'extern call')}"),
         ("compile seconds", _phase_text(c.seconds)),

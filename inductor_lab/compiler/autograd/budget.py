@@ -41,7 +41,7 @@ class Chooser:
     prices: dict[torch.fx.Node, Recompute] = field(default_factory=dict)
     bans: dict[torch.fx.Node, str] = field(default_factory=dict)
     in_memory: frozenset[torch.fx.Node] = frozenset()
-    reason: str = "the cheapest point on the way to the backward"
+    reason: str = "the cheapest cut on the path to the backward"
     _known: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

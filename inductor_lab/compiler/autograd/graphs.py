@@ -122,7 +122,7 @@ class Partition(Shown):
     def __str__(self) -> str:
         saved = [f"  {v.name}: {v.nbytes:,} bytes, {v.why}" for v in self.saved if not v.is_input]
         inputs = ", ".join(v.name for v in self.saved if v.is_input)
-        saved += [f"  inputs, alive anyway: {inputs}"] if inputs else []
+        saved += [f"  inputs, in memory anyway: {inputs}"] if inputs else []
         again = (f"  {r.name} = {r.op}: {r.why}" for r in self.recomputed)
         return "\n".join([repr(self), "saved", *saved, "recomputed", *again])
 

@@ -207,7 +207,7 @@ def _decisions(
             choice = "input" if node.op == "placeholder" else "saved"
             why = _why_saved(node, chooser)
         elif node.name not in in_backward:
-            choice, why = "unneeded", "the backward can do without it"
+            choice, why = "unneeded", "the backward does not need it"
         elif node in chooser.sides.forward:
             choice, why = "recomputed", _why_recomputed(node, chooser)
         else:
@@ -217,11 +217,11 @@ def _decisions(
 
 def _why_saved(node: torch.fx.Node, chooser: Chooser) -> str:
     if node.op == "placeholder":
-        return "an input: alive anyway"
+        return "an input: stays in memory anyway"
     if is_size(node):
         return "a size that shapes depend on"
     if asked_to_save(node):
-        return "the checkpoint policy says so"
+        return "required by the checkpoint policy"
     if node.target is operator.getitem and node.all_input_nodes[0] in chooser.prices:
         node = node.all_input_nodes[0]
     if chooser.prices[node].price == Price.NEVER:
@@ -229,7 +229,7 @@ def _why_saved(node: torch.fx.Node, chooser: Chooser) -> str:
     if node in chooser.bans:
         return chooser.bans[node]
     if node in chooser.sides.outputs:
-        return "a result of the forward: in memory anyway"
+        return "an output of the forward: stays in memory anyway"
     return chooser.reason
 
 
@@ -237,7 +237,7 @@ def _why_recomputed(node: torch.fx.Node, chooser: Chooser) -> str:
     if asked_to_recompute(node):
         return "inside a checkpointed region"
     if node in chooser.bans:
-        return f"the memory budget allows it, though: {chooser.bans[node]}"
+        return f"recomputed to meet the memory budget, although: {chooser.bans[node]}"
     return chooser.prices[node].reason
 
 
@@ -251,7 +251,7 @@ def _recomputed(
         if node.name in twice and price.price > Price.FREE:
             flops, nbytes = estimated_flops(node), chooser.sides.nbytes[node]
             reason = _why_recomputed(node, chooser)
-            why = f"{reason}; {flops:,} flops against {nbytes:,} bytes"
+            why = f"{reason}; {flops:,} flops versus {nbytes:,} bytes"
             yield Recomputed(node.name, target_text(node.target), flops, why)
 
 

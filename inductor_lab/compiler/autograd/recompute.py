@@ -66,25 +66,25 @@ def recompute_price(node: torch.fx.Node) -> Recompute:
     if node.op == "placeholder":
         return Recompute(Price.NEVER, "an input of the graph")
     if node.op == "get_attr" or target is operator.getitem or is_size(node):
-        return Recompute(Price.FREE, "takes no time")
+        return Recompute(Price.FREE, "free")
     if not isinstance(target, OpOverload):
         return _of_python_function(target)
     name = target._schema.name.partition("::")[2]
     if _is_random(node, target):
-        return Recompute(Price.NEVER, "draws random numbers: again would give others")
+        return Recompute(Price.NEVER, "random: recomputing would give different numbers")
     if target._schema.is_mutable:
         return Recompute(Price.NEVER, "writes into its argument")
     if any(argument.alias_info for argument in target._schema.arguments):
         return Recompute(Price.FREE, "a view: no work")
     if torch.Tag.pointwise in target.tags or name in CREATION | COPY:
-        return Recompute(Price.CHEAP, "cheap: fuses into what uses it")
+        return Recompute(Price.CHEAP, "cheap: fuses into its users")
     if name == "scatter" and _one_of_each_row(node):
-        return Recompute(Price.CHEAP, "cheap: one element of each row is another, a choice")
+        return Recompute(Price.CHEAP, "cheap: selects one element per row")
     if name in REDUCTION:
         return Recompute(Price.REDUCTION, "a reduction: reads more than it writes")
     if target.namespace in ("aten", "prims"):
-        return Recompute(Price.HEAVY, f"{name} is a heavy op")
-    return Recompute(Price.NEVER, "a custom op: nobody knows whether it may run twice")
+        return Recompute(Price.HEAVY, f"{name} is an expensive op")
+    return Recompute(Price.NEVER, "a custom op: recomputing it may not be safe")
 
 
 def _one_of_each_row(node: torch.fx.Node) -> bool:
@@ -101,7 +101,7 @@ def _one_of_each_row(node: torch.fx.Node) -> bool:
 def _of_python_function(target: Any) -> Recompute:
     if getattr(target, "__module__", "") in ("_operator", "math", "torch"):
         return Recompute(Price.FREE, "arithmetic on sizes")
-    return Recompute(Price.NEVER, "not an ATen op: nobody knows whether it may run twice")
+    return Recompute(Price.NEVER, "not an ATen op: recomputing it may not be safe")
 
 
 def is_size(node: torch.fx.Node) -> bool:

@@ -50,7 +50,7 @@ Partitioner: TypeAlias = Callable[[tuple[ForwardValue, ...]], Iterable[str]]
 def saved_by(partitioner: Partitioner, chooser: Chooser) -> frozenset[str]:
     """The values that a user's function saves, and the inputs that are needed with them; raises
     Refused, with the reason, if the backward could not be computed from these."""
-    chooser.reason = "the user's partitioner says so"
+    chooser.reason = "chosen by the user's partitioner"
     values = {node.name: _value(node, chooser) for node in chooser.sides.values}
     saved = set(partitioner(tuple(values.values())))
     if unknown := saved - values.keys():

@@ -22,30 +22,33 @@ class LabError(Exception):
 
 
 class BadOption(LabError):
-    """An option has a name or a value that does not exist."""
+    """An option has an unknown name or an invalid value."""
 
-    def __init__(self, name: str, value: object, expected: str = "", todo: str = "") -> None:
-        super().__init__(f"option {name}={value!r} is not possible",
+    def __init__(
+        self, name: str, value: object, expected: str = "", todo: str = "", what: str = ""
+    ) -> None:
+        super().__init__(what or f"invalid value for option {name}: {value!r}",
                          todo=todo or f"expected: {expected}")
 
     @classmethod
     def refuse_unknown(cls, option: str, given: Iterable[object], known: Collection[str]) -> None:
-        """Raise it for the first unknown one of the names that an option is given."""
+        """Raise it for the first unknown name in the list that an option is given."""
         for name in given:
             if name not in known:
-                raise cls(option, name, todo=rather(name, known))
+                what, todo = unknown_name("name", name, known)
+                raise cls(option, name, todo=todo, what=f"option {option}: {what}")
 
 
-def rather(name: object, known: Collection[str], hint: str = "") -> str:
-    r"""What the user may have meant by an unknown name, or a hint; and the names that there are.
+def unknown_name(kind: str, name: object, known: Collection[str]) -> tuple[str, str]:
+    """What happened, with the closest valid name; and all valid names.
 
-    >>> rather("attentoin", ["attention", "dead_code"])
-    'perhaps attention\n  there are attention, dead_code'
+    >>> unknown_name("option", "fuson", ["cache", "fusion"])
+    ("unknown option 'fuson'; did you mean 'fusion'?", 'Valid options: cache, fusion')
     """
     close = difflib.get_close_matches(str(name), known, 1, 0.7)
-    meant = hint or (f"perhaps {close[0]}" if close else "there is none of this name")
+    meant = f"; did you mean {close[0]!r}?" if close else ""
     listed = [*known] if len(known) <= 50 else [*known][:50] + ["..."]
-    return f"{meant}\n  there are {', '.join(listed)}"
+    return f"unknown {kind} {name!r}{meant}", f"Valid {kind}s: {', '.join(listed)}"
 
 
 class NothingToChange(UserWarning):

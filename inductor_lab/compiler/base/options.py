@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from inductor_lab.compiler.base.errors import BadOption, UnknownTarget, rather
+from inductor_lab.compiler.base.errors import BadOption, UnknownTarget, unknown_name
 from inductor_lab.compiler.base.option_types import check_types
 
 Mode = Literal["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
@@ -38,7 +38,7 @@ class FusionOptions:
         for name in ("force", "forbid"):
             for pair in getattr(self, name):
                 if len(pair) not in (2, 3):
-                    raise BadOption(f"fusion.{name}", pair, "two buffers, and perhaps their part")
+                    raise BadOption(f"fusion.{name}", pair, "two buffers, and optionally a part")
 
     def within(self, part: str) -> FusionOptions:
         """The options for one part (`"g0.backward"`): pairs of other parts are left out."""
@@ -144,13 +144,16 @@ def names(option: str, given: Any) -> tuple[Any, ...]:
 
 
 def _check_names(kind: type, given: Mapping[Any, Any], path: str = "") -> None:
-    """Raises BadOption for a name that is no field, with what somebody may have meant by it."""
+    """Raises BadOption for a name that is no field, with the closest valid name."""
     from inductor_lab.compiler.base.inductor_options import hint
 
     known = [field.name for field in fields(kind)]
     for name, value in given.items():
         if name not in known:
-            raise BadOption(f"{path}{name}", value, todo=rather(name, known, hint(str(name))))
+            what, todo = unknown_name("option", name, known)
+            if inductor := hint(str(name)):
+                what, todo = f"unknown option {name!r}", f"{inductor}\n  {todo}"
+            raise BadOption(f"{path}{name}", value, todo=todo, what=what)
 
 
 def _fusion(given: Any) -> Any:

@@ -50,7 +50,7 @@ def plan_memory(
     Peaks count intermediates and outputs, each from the step that makes it to its last reader;
     `peak_after` counts shared storage once, for as long as any of its buffers needs it.  A buffer
     whose storage is taken over later is not in `freed`: it ends with the one that took it.
-    `unfused` are the steps of one kernel per op, for their peak; there too, a scatter continues its
+    `unfused` are the steps without fusion, for their peak; there too, a scatter continues its
     base's storage.
     """
     last = last_uses(program, steps)

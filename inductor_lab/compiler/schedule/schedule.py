@@ -15,6 +15,7 @@ from inductor_lab.compiler.base.display import Shown, counted
 from inductor_lab.compiler.base.errors import UnknownName
 from inductor_lab.compiler.base.operations import perform
 from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
+from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS
 from inductor_lab.compiler.ir.index import Axis
 from inductor_lab.compiler.ir.program import ExternCall, LoopProgram, Nest, Pointwise
 from inductor_lab.compiler.ir.value import Value
@@ -191,7 +192,7 @@ class MemoryPlan:
     freed     step position → buffers that are dead after it, less those whose storage somebody
               takes over later: that storage ends with the buffer that took it
     peak_before, peak_after   bytes of live intermediates and outputs without and with the plan
-    peak_unfused  the same with one kernel per op and no plan
+    peak_unfused  the same without fusion (one kernel for each op) and without the plan
     """
 
     lifetimes: tuple[Lifetime, ...]
@@ -207,6 +208,17 @@ class MemoryPlan:
         while name in self.reuse:
             name = self.reuse[name]
         return name
+
+
+def fused_text(steps: int, library_calls: int) -> str:
+    """The kernels after fusion, without counting library calls as kernels.
+
+    >>> fused_text(2, 0), fused_text(121, 84)
+    ('2 fused', '37 generated + 84 library calls')
+    """
+    if not library_calls:
+        return f"{steps:,} fused"
+    return f"{steps - library_calls:,} generated + {counted(library_calls, 'library call')}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,12 +237,19 @@ class Schedule(Shown):
         return tuple(step for step in self.steps if isinstance(step, Group))
 
     @property
+    def library_calls(self) -> int:
+        """Steps that call a library; all other steps are generated kernels."""
+        calls = (step for step in self.steps if isinstance(step, ExternCall))
+        return sum(call.reason != KERNELS_OF_OURS for call in calls)
+
+    @property
     def saved(self) -> float:
         """Share of the memory traffic that fusion removed, 0 to 1."""
         return 1 - self.after.bytes / self.before.bytes if self.before.bytes else 0.0
 
     def __repr__(self) -> str:
-        kernels = f"one kernel per op {self.before.kernels:,} -> {self.after.kernels:,} fused"
+        fused = fused_text(self.after.kernels, self.library_calls)
+        kernels = f"kernels {self.before.kernels:,} unfused -> {fused}"
         passes = f"memory passes {self.before.passes:,} -> {self.after.passes:,}"
         return f"Schedule({kernels}, {passes}, {self.saved:.1%} saved)"
 

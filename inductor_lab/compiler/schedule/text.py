@@ -1,7 +1,7 @@
 """Schedules and decisions as text.
 
 ```
-Schedule(one kernel per op 3 -> 1 fused, memory passes 6 -> 2, 66.7% saved)
+Schedule(kernels 3 unfused -> 1 fused, memory passes 6 -> 2, 66.7% saved)
 fused_add_mul_sin_0  i0<10000000          # 2 passes, 80.0 MB
   buf0[i0] : inlined
     = add(x[i0], 1.0)
@@ -37,8 +37,8 @@ def schedule_lines(schedule: Schedule) -> tuple[TextLine, ...]:
     """Every line with the FX nodes that it stands for."""
     lines: list[TextLine] = [
         (repr(schedule), NO_ORIGINS),
-        (f"one kernel per op: {cost_text(schedule.before)}", NO_ORIGINS),
-        (f"fused:             {cost_text(schedule.after)}", NO_ORIGINS),
+        (f"unfused: {cost_text(schedule.before)}", NO_ORIGINS),
+        (f"fused:   {cost_text(schedule.after)}", NO_ORIGINS),
     ]
     for step in schedule.steps:
         lines.append(("", NO_ORIGINS))
@@ -83,20 +83,20 @@ def memory_lines(plan: MemoryPlan) -> Iterable[str]:
     """The memory plan: peaks, then who takes over whose storage."""
     yield f"memory {peak_text(plan)}"
     for new, old in plan.reuse.items():
-        yield f"  {new} takes the storage of {old}" + (" in place" * (new in plan.in_place))
+        yield f"  {new} reuses the storage of {old}" + (" in place" * (new in plan.in_place))
 
 
-MORE = "; fused kernels make some results earlier and need what they read longer"
-"""Why a peak is higher than that of one kernel per op."""
+MORE = "; fused kernels allocate some results earlier and keep their inputs alive longer"
+"""Why the peak after fusion is higher than the unfused one."""
 
 
 def peak_text(plan: MemoryPlan) -> str:
-    """`peak: one kernel per op 12.0 kB -> 4.0 kB fused (8.0 kB if no storage were used again)`."""
+    """`peak: 12.0 kB unfused -> 4.0 kB fused (8.0 kB without buffer reuse)`."""
     unfused, fused = bytes_text(plan.peak_unfused), bytes_text(plan.peak_after)
-    alone = f" ({bytes_text(plan.peak_before)} if no storage were used again)"
+    alone = f" ({bytes_text(plan.peak_before)} without buffer reuse)"
     alone = alone if plan.peak_before != plan.peak_after else ""
     more = MORE if plan.peak_after > plan.peak_unfused else ""
-    return f"peak: one kernel per op {unfused} -> {fused} fused{alone}{more}"
+    return f"peak: {unfused} unfused -> {fused} fused{alone}{more}"
 
 
 def cost_text(cost: Cost) -> str:

@@ -233,7 +233,7 @@ class Body:
         return "\n".join([*lines, f"return {self.result}"])
 
 
-@exercise("1.4", "Graph breaks", "图断裂", points=3)
+@exercise("1.4", "Graph breaks", "图中断", points=3)
 class Split(Exercise):
     """`split(steps, result)` returns the graphs, each as (inputs, names, outputs)."""
 

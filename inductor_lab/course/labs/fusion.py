@@ -477,4 +477,4 @@ class Scheduler(Exercise):
         ours = schedule_program(program, FusionOptions()).after
         mine = scheduled_by(solution, program, FusionOptions()).after
         moved = [("", int(ours.bytes), int(mine.bytes))]
-        return amounts(say("bytes moved"), say("ours"), moved)
+        return amounts(say("bytes moved"), say("inductor_lab"), moved)

@@ -81,7 +81,7 @@ class _OnWork(Exercise):
                 yield Work(rest, outputs or (rest[-1][0],))
 
 
-@exercise("8.1", "Lifetimes", "生命期", points=2)
+@exercise("8.1", "Lifetimes", "生命周期", points=2)
 class Lifetimes(_OnWork):
     """`lifetimes(steps, outputs)`: (first, last) of each buffer."""
 

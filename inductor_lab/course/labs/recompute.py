@@ -98,7 +98,7 @@ def traded(
     rows = []
     for function in programs:
         found = {
-            say("ours"): compiled(function, None, sizes),
+            say("inductor_lab"): compiled(function, None, sizes),
             say("you"): compiled(function, partitioner, sizes),
         }
         steps = {who: _step(each) for who, each in found.items()}

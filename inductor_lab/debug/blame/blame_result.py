@@ -56,9 +56,9 @@ class Born:
     in_float64: bool
 
     def __str__(self) -> str:
-        also = "so is it in float64" if self.in_float64 else "float64 has a number there"
+        also = "also in float64" if self.in_float64 else "finite in float64"
         at = f"  {self.span}  {self.span.code}" if self.span else ""
-        return f"the first {self.what} in {self.stage} is born at {self.node} ({also}){at}"
+        return f"{self.what} in {self.stage} first appears at {self.node} ({also}){at}"
 
 
 @dataclass(frozen=True)

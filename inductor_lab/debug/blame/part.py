@@ -79,7 +79,7 @@ class PartCheck:
         self.wide = wide
         run = run_graph(self.part.graph, copies(self.given), wide, self.random)
         self.found.births += [
-            born for born in births_in(self.part.graph, run, "ours", self.where)
+            born for born in births_in(self.part.graph, run, "inductor_lab", self.where)
             if not any(b.what == born.what for b in self.found.births)
         ]  # fmt: skip
         fault, self.rewritten = self._rewrites(run)
@@ -141,7 +141,8 @@ class PartCheck:
             return None
         wrong = wrong_buffer(exact, program.buffers, known)
         if wrong is None:
-            self._row("loops", "right", f"steps agreeing with their nodes: {len(program.steps)}")
+            says = _match(len(program.steps), "step", "FX node")
+            self._row("loops", "right", says)
             return None
         name, node = wrong
         says = f"{name} does not hold what {node} is"
@@ -178,7 +179,10 @@ class PartCheck:
                 says = f"{name} is another value in its group than the nest's own"
                 self._row("schedule", "wrong", says)
                 return self._fault("wrong", "schedule", says, name, self._node(name))
-        self._row("schedule", "right", f"groups agreeing with their nests: {len(schedule.groups)}")
+        fused = len(schedule.groups)
+        says = "1 fused group matches its loop nests" if fused == 1 else (
+            f"{fused} fused groups match their loop nests")  # fmt: skip
+        self._row("schedule", "right", says)
         return None
 
     def _inlined_wrongly(self, buffer: str) -> str:
@@ -211,7 +215,7 @@ class PartCheck:
                 fault = self._wrong_tree(position, ITERATIONS)
                 if fault is not None:
                     return fault
-        says = f"kernels agreeing with their groups: {len(self.interpreted)}"
+        says = _match(len(self.interpreted), "kernel", "fused group")
         left = len(kernels) - len(self.interpreted)
         verdict: Verdict = "unknown" if left else "right"
         too_long = f"; {left} take too many iterations to interpret" if left else ""
@@ -394,6 +398,13 @@ class PartCheck:
 
     def _row(self, stage: str, verdict: Verdict, says: str, ulp: float | None = None) -> None:
         self.found.row(self.where, stage, verdict, says, ulp)
+
+
+def _match(count: int, one: str, reference: str) -> str:
+    """`1 kernel matches its fused group`, `2 steps match their FX nodes`."""
+    if count == 1:
+        return f"1 {one} matches its {reference}"
+    return f"{count} {one}s match their {reference}s"
 
 
 def _cell(value: Any, exact: Any, spread: Any) -> tuple[str, float | None]:

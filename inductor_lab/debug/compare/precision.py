@@ -73,9 +73,9 @@ class Judged:
         if self.kind == "rounding":
             return f"rounding: {self.distance}"
         if self.kind in ("shape", "dtype"):
-            return f"{self.kind}: {self.got} in place of {self.expected}"
+            return f"{self.kind}: got {self.got}, expected {self.expected}"
         at = f"[{', '.join(map(str, self.place))}]"
-        what = f"{self.got} in place of {self.expected} at {at}"
+        what = f"got {self.got}, expected {self.expected} at {at}"
         return f"{self.kind}: {what}, {self.wrong} of {self.total} elements"
 
 

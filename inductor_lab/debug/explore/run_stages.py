@@ -1,5 +1,5 @@
 """A stage run on values of the user's; what it cannot take is told before anything runs.
-    schedule.run(3, y)      BadArguments: run(primals_1=3) is not possible
+    schedule.run(3, y)      BadArguments: run(): primals_1 must be f32[4, 8], got 3
                               expected: f32[4, 5]; all it takes: primals_1: f32[4, 5], ...
 
 A graph is run by torch, on tensors of other sizes as far as torch goes.  Loops were made for their
@@ -84,14 +84,14 @@ def refuse(wanted: Sequence[Wanted], inputs: Sequence[Any]) -> None:
     listed += ", ..." if len(wanted) > SHOWN else ""
     if len(inputs) != len(wanted):
         raise BadArguments(
-            f"run() of {counted(len(inputs), 'value')} is not possible",
-            todo=f"expected: {counted(len(wanted), 'value')}" + (f", {listed}" if listed else ""),
+            f"run(): expected {counted(len(wanted), 'value')}, got {len(inputs)}",
+            todo=f"inputs: {listed}" if listed else "",
         )
     for each, value in zip(wanted, inputs, strict=True):
         if not each.admits(value):
             raise BadArguments(
-                f"run({each.name}={_shown(value)}) is not possible",
-                todo=f"expected: {each.told}; all that it takes: {listed}",
+                f"run(): {each.name} must be {each.told}, got {_shown(value)}",
+                todo=f"inputs: {listed}",
             )
 
 
@@ -116,10 +116,10 @@ def calling(
             if _is_tensor(value) != _is_tensor(before):
                 why = f"{type(error).__name__}: {error}".splitlines()[0]
                 raise BadArguments(
-                    f"{asked}({name}={_shown(value)}) is not possible",
-                    todo=f"expected: something like {_shown(before)}, as in the inspected call "
-                         f"({why})",
-                ) from error  # fmt: skip
+                    f"{asked}(): {name} must be like {_shown(before)} of the inspected call, "
+                    f"got {_shown(value)}",
+                    todo=why,
+                ) from error
         raise
 
 
@@ -135,8 +135,8 @@ def _bound(
         return signature.bind(*args, **kwargs).arguments
     except TypeError as error:
         raise BadArguments(
-            f"{asked}() with these arguments is not possible: {error}",
-            todo=f"expected: what the inspected function takes, {signature}",
+            f"{asked}(): wrong arguments: {error}",
+            todo=f"signature of the inspected function: {signature}",
         ) from error
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.display import Shown
-from inductor_lab.compiler.base.errors import BadOption, NotRunnable, rather
+from inductor_lab.compiler.base.errors import BadOption, NotRunnable, unknown_name
 from inductor_lab.compiler.base.options import FusionOptions, Options, names, within
 from inductor_lab.compiler.ir.program import BufferKind, LoopProgram
 from inductor_lab.compiler.records import AnyRecord, Call, CompiledGraph, CompiledPart, Record
@@ -70,11 +70,11 @@ def refuse_unknown(fusion: FusionOptions, graphs: Sequence[CompiledGraph]) -> No
             if not made:
                 todo = "no graph was captured, so there is no buffer"
             elif not parts:
-                todo = f"{pair[-1]}: {rather(pair[-1], made)}"
+                todo = "\n  ".join(unknown_name("part", pair[-1], made))
             elif wrong:
-                todo = f"{wrong[0]}: {rather(wrong[0], known)}"
+                todo = "\n  ".join(unknown_name("buffer", wrong[0], known))
             elif not any(made[part].issuperset(pair[:2]) for part in parts):
-                todo = f"both are there, but in no part together: {', '.join(parts)}"
+                todo = f"no single part has both buffers: {', '.join(parts)}"
             if todo:
                 raise BadOption(f"fusion.{option}", pair, todo=todo)
 

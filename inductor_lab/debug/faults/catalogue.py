@@ -295,7 +295,7 @@ def _defined(new: Mapping[Any, Any]) -> AbstractContextManager[None]:
 
 @seeds("decomposed", examples.swish)
 def wrong_definition() -> Iterator[None]:
-    """`silu` is taken apart with a sign lost: `x / (1 + exp(x))`."""
+    """`silu` is decomposed with a wrong sign: `x / (1 + exp(x))`."""
     with _defined({aten.silu.default: lambda x: aten.div(x, aten.add(aten.exp(x), 1))}):
         yield
 

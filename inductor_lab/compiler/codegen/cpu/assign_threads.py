@@ -78,7 +78,7 @@ def _by_one(run: Tree, tree: Tree) -> Tree:
 
 
 def lanes(tree: Tree, facts: Facts) -> Tree:
-    """The tree with innermost loops in vector lanes, where their iterations are independent."""
+    """The tree with innermost loops vectorized, where their iterations are independent."""
 
     def change(loop: Loop) -> Tree | None:
         if not is_innermost(loop):

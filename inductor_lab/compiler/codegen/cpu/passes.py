@@ -44,39 +44,39 @@ from inductor_lab.compiler.ir.program import Buffer
 from inductor_lab.compiler.schedule.schedule import Group
 
 OF_VALUES = (
-    Pass("steps", "write short rows out in the steps of a part", steps),
-    Pass("rows", "keep what two loops of a row need in a local array", rows),
-    Pass("results", "keep it where the result goes, if the row is long", rows_in_results),
-    Pass("split", "cut loops where a mask changes", split),
-    Pass("windows", "share the columns of windows that overlap", windows),
-    Pass("join", "join values that are used once with their user", lambda tree, _: join(tree)),
-    Pass("number", "number temps in order", lambda tree, _: numbered(tree), needed=True),
+    Pass("steps", "unroll short rows inside the steps of a part", steps),
+    Pass("rows", "keep values that two loops of a row share in a local array", rows),
+    Pass("results", "for long rows, keep shared values in the result buffer", rows_in_results),
+    Pass("split", "split loops where a mask changes", split),
+    Pass("windows", "reuse partial results of overlapping windows", windows),
+    Pass("join", "inline single-use values", lambda tree, _: join(tree)),
+    Pass("number", "renumber temporaries", lambda tree, _: numbered(tree), needed=True),
 )
 """Their trees have a temp for each operation."""
 
 OF_LOOPS = (
-    Pass("floats", "keep what is rounded to 16 bits as floats", rounded_as_floats),
-    Pass("parts", "share the loops inside a point among threads", parts),
-    Pass("sums", "long sums of floats are sums of blocks", sums, needed=True),
-    Pass("search", "look for an extreme, then for its place", search),
-    Pass("registers", "sum in several registers", wide_lanes),
-    Pass("fetch", "fetch what is read soon", fetch_ahead),
-    Pass("extremes", "compare floats beside a flag for NaN", extremes),
-    Pass("scans", "scans a block at a time", scans),
-    Pass("columns", "a strip of columns goes through the rows together", columns),
-    Pass("turned", "short rows are transposed for their strip", turned),
-    Pass("tiles", "transposed reads a tile at a time", tiles),
-    Pass("transpose", "transpose a tile into a local array", transpose),
-    Pass("blocks", "results past the caches, halves as floats, a block at a time", blocks),
-    Pass("tails", "the end of a row in one register", tails),
-    Pass("checks", "look at indices and divisors", checks, needed=True),
-    Pass("threads", "share the loops over points among threads", threads),
-    Pass("lanes", "innermost loops in vector lanes", lanes),
+    Pass("floats", "keep 16-bit values in float32 between operations", rounded_as_floats),
+    Pass("parts", "parallelize loops inside a point across threads", parts),
+    Pass("sums", "compute long floating-point sums in blocks", sums, needed=True),
+    Pass("search", "find the extreme value first, then its index", search),
+    Pass("registers", "accumulate in several vector registers", wide_lanes),
+    Pass("fetch", "prefetch the data of the next iterations", fetch_ahead),
+    Pass("extremes", "compute float extremes with a separate NaN flag", extremes),
+    Pass("scans", "compute scans block by block", scans),
+    Pass("columns", "strip-mine columns: process a strip of columns row by row", columns),
+    Pass("turned", "transpose short rows so that vector lanes are contiguous", turned),
+    Pass("tiles", "tile transposed reads", tiles),
+    Pass("transpose", "transpose each tile into a local array", transpose),
+    Pass("blocks", "store results in blocks, with streaming stores and 16-bit conversion", blocks),
+    Pass("tails", "process the end of a row as one masked vector", tails),
+    Pass("checks", "check indices and divisors", checks, needed=True),
+    Pass("threads", "parallelize the outer loops across threads", threads),
+    Pass("lanes", "vectorize innermost loops", lanes),
 )
 """They transform loops."""
 
 PASSES = (
-    Pass("cut", "cut loops so that nothing divides their positions", lambda tree, _: tree),
+    Pass("cut", "split loops so that indices need no division", lambda tree, _: tree),
     *OF_VALUES,
     *OF_LOOPS,
 )

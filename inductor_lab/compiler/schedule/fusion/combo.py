@@ -98,7 +98,7 @@ def combo_size(candidate: Candidate) -> str | None:
         return f"the kernel would take {pointers} pointers, more than {MAX_POINTERS}"
     operations = sum(c.operations for c in candidate.all)
     if operations > MAX_OPERATIONS:
-        return f"the kernel would hold {operations} operations"
+        return f"the kernel would contain {operations} operations"
     return None
 
 
@@ -116,7 +116,7 @@ def combo_held(candidate: Candidate) -> str | None:
     held = sum(_bytes(c, c.written - candidate.kept) for c in candidate.all)
     if held <= MAX_HELD:
         return None
-    return f"{bytes_text(held)} would be made before their turn"
+    return f"{bytes_text(held)} would be allocated early"
 
 
 def _bytes(cluster: Cluster, names: Iterable[str]) -> int:

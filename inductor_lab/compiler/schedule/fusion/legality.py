@@ -50,9 +50,9 @@ def scatter_alone(pair: Pair) -> str | None:
     scatters = [cluster.scatter for cluster in (pair.first, pair.second)]
     for scatter in scatters:
         if scatter is not None and scatter.base == pair.producer:
-            return f"{scatter.buffer} continues the storage of {pair.producer}"
+            return f"{scatter.buffer} is written into the storage of {pair.producer}"
         if scatter is not None and not pair.evaluated_on_demand:
-            return f"{scatter.buffer} is written at computed places, in a kernel of its own"
+            return f"{scatter.buffer} is a scatter and has a kernel of its own"
     return None
 
 
@@ -75,15 +75,19 @@ def same_iteration_space(pair: Pair) -> str | None:
         return None
     parts, others = pair.first.in_parts, pair.second.in_parts
     if parts and others and parts.renamed(pair.common) != others:
-        return f"the kernel of {pair.producer} goes by other parts than that of {pair.consumer}"
+        return (
+            f"the kernels of {pair.producer} and {pair.consumer} "
+            "divide their rows into different parts"
+        )
     if axes_cover(pair.first, pair.second, pair.common):
         return None
     producer, consumer = pair.producer, pair.consumer
     here, there = _space(pair.first), _space(pair.second)
     if here != there:
-        return f"the kernel of {producer} runs over {here}, that of {consumer} over {there}"
+        first = f"the kernel of {producer} iterates over {here}"
+        return f"{first}, the kernel of {consumer} over {there}"
     own = axes_text([axis for axis in pair.first.axes if axis not in pair.common])
-    both = f"the kernels of {producer} and {consumer} both run over {here}"
+    both = f"the kernels of {producer} and {consumer} both iterate over {here}"
     return f"{both}, but no axis of {consumer} corresponds to {own} of {producer}"
 
 
@@ -113,7 +117,7 @@ def in_step_with_scan(pair: Pair) -> str | None:
             if order is None or len(orders) > 1:
                 loops, at = axes_text(real_axes(member.loops)), _places(place)
                 reads = f"reads the scan {scan.buffer} at [{at}]"
-                return f"{member.buffer} runs over {loops} and {reads}"
+                return f"{member.buffer} iterates over {loops} and {reads}"
     return None
 
 
@@ -130,7 +134,7 @@ def _elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> 
     for name, member in maker.made.items():
         for place in reader.loads.get(name, ()):
             if member.in_parts:
-                return f"{name} is complete only when its kernel is over"
+                return f"{name} is complete only after its kernel has finished"
             for axis, index in zip(member.axes, place, strict=True):
                 if axis in common:
                     elsewhere = index.as_axis() != common[axis]
@@ -139,7 +143,7 @@ def _elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> 
                     elsewhere = fixed and index.as_axis() is None
                 if elsewhere:
                     made = _places(member.store)
-                    return f"{name} is made at [{made}] and read at [{_places(place)}]"
+                    return f"{name} is computed at [{made}] but read at [{_places(place)}]"
     return None
 
 

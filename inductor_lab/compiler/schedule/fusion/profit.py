@@ -64,7 +64,7 @@ def bytes_saved(pair: Pair) -> str | None:
         return None
     if pair.saved == 0:
         return "it saves no memory traffic"
-    return f"it would move {bytes_text(-pair.saved)} more than two kernels do"
+    return f"fusion would move {bytes_text(-pair.saved)} more than two kernels"
 
 
 @profit
@@ -86,8 +86,8 @@ def recompute_work(pair: Pair) -> str | None:
     if pair.saved >= least and work <= SPARE_FLOPS_PER_BYTE * pair.merged.bytes:
         return None
     return (
-        f"{extra:,} more flops, because {pair.producer} is read again and again, "
-        f"to save {bytes_text(pair.saved)}"
+        f"{extra:,} more flops to recompute {pair.producer}, "
+        f"to save only {bytes_text(pair.saved)}"
     )
 
 
@@ -106,7 +106,7 @@ def window_work(pair: Pair) -> str | None:
     repeated += pair.merged.places(own) * (pair.operations - own.ops)
     if repeated <= WINDOW_OPERATIONS:
         return None
-    return f"{repeated} operations would be written out for each element of {pair.consumer}"
+    return f"{repeated} operations would be unrolled for each element of {pair.consumer}"
 
 
 @profit
@@ -137,9 +137,9 @@ def kernel_size(pair: Pair) -> str | None:
         return None
     buffers = len(pair.merged.reads) + len(pair.merged.written)
     if buffers > MAX_BUFFERS:
-        return f"the kernel would touch {buffers} buffers, more than {MAX_BUFFERS}"
+        return f"the kernel would access {buffers} buffers, more than {MAX_BUFFERS}"
     if pair.merged.operations > MAX_OPERATIONS:
-        return f"the kernel would hold {pair.merged.operations} operations"
+        return f"the kernel would contain {pair.merged.operations} operations"
     return None
 
 
@@ -158,8 +158,8 @@ def parallelism(pair: Pair) -> str | None:
         longest = SERIAL_WORK if waits or points > 1 else 1
         if (waits or not in_loop) and member.facts.volume > longest:
             return (
-                f"{member.facts.volume:,} elements of {member.buffer} would be left to "
-                f"{points} independent point{'s' if points != 1 else ''}"
+                f"only {points} independent point{'s' if points != 1 else ''} would process "
+                f"{member.facts.volume:,} elements of {member.buffer}"
             )
     return None
 
@@ -179,7 +179,7 @@ def memory_walk(pair: Pair) -> str | None:
         if has_inner and axis in pair.merged.axes:
             return (
                 f"{member.buffer} is contiguous along {axis.name}, "
-                f"which would be an outer axis: its inner loop would jump through memory"
+                f"which would be an outer axis: the inner loop would access memory with a stride"
             )
         if not has_inner:
             contiguous.setdefault(axis, member.buffer)
@@ -211,7 +211,7 @@ def shares_enough(pair: Pair) -> str | None:
     smaller = min(pair.first.bytes, pair.second.bytes)
     if pair.saved >= MIN_SHARE * smaller:
         return None
-    return f"they share {bytes_text(pair.saved)} of {bytes_text(smaller)}"
+    return f"they share only {bytes_text(pair.saved)} of {bytes_text(smaller)}"
 
 
 @profit

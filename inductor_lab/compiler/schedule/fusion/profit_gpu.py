@@ -28,8 +28,8 @@ def fills_the_gpu(pair: Pair) -> str | None:
     for member in pair.second.members:
         if not member.accumulates and member.facts.volume > max(points, GPU_VOLUME):
             return (
-                f"{member.facts.volume:,} elements of {member.buffer} would be left to {points:,} "
-                f"points, to save {bytes_text(pair.saved)}"
+                f"only {points:,} points would process {member.facts.volume:,} elements of "
+                f"{member.buffer}, to save {bytes_text(pair.saved)}"
             )
     return None
 
@@ -63,14 +63,14 @@ def product_goes_on(pair: Pair) -> str | None:
         return None
     of = min(products)
     if len(products) > 1:
-        return f"a kernel has one product of matrices, not {' and '.join(sorted(products))}"
+        return f"a kernel computes one matrix product, not {' and '.join(sorted(products))}"
     if pair.evaluated_on_demand and not rounded.product:
         read = any(pair.producer in m.loads for m in members if m.buffer == of)
-        return f"{pair.producer} would be computed for many sums of {of} again" if read else None
+        return f"{pair.producer} would be recomputed for many sums of {of}" if read else None
     others = [m for m in members if m.buffer != of]
     cluster = pair.second if pair.evaluated_on_demand else pair.merged
     alike = {(m.facts.volume, len(m.axes), m.accumulates) for m in others}
     plain = cluster is not None and alike <= {(others[0].facts.volume, len(cluster.axes), False)}
     if plain and pair.placement in ("inlined", "stored"):
         return None
-    return f"{pair.consumer} has more to do than what is computed of each sum of {of}"
+    return f"{pair.consumer} does more than pointwise work on the sums of {of}"
