@@ -86,9 +86,9 @@ def test_a_text_is_no_list_of_names() -> None:
 
 
 def test_a_value_that_is_made_directly_is_looked_at_too() -> None:
-    with pytest.raises(BadOption, match=r"memory_budget='0\.5'"):
+    with pytest.raises(BadOption, match=r"memory_budget: '0\.5'"):
         Options(memory_budget="0.5")  # type: ignore[arg-type]
-    with pytest.raises(BadOption, match=r"fusion\.off='x'"):
+    with pytest.raises(BadOption, match=r"fusion\.off: 'x'"):
         FusionOptions(off="x")  # type: ignore[arg-type]
 
 
@@ -124,7 +124,7 @@ def test_the_hints_speak_of_options_that_there_are() -> None:
 def test_a_slip_of_the_pen_gets_the_name_that_was_meant() -> None:
     with pytest.raises(BadOption, match="'memory_budgte'; did you mean 'memory_budget'"):
         Options.make({"memory_budgte": 0.5})
-    with pytest.raises(BadOption, match=r"unknown option 'frobid'; did you mean 'forbid'"):
+    with pytest.raises(BadOption, match=r"unknown option 'fusion.frobid'; did you mean 'forbid'"):
         Options.make({"fusion": {"frobid": []}})
 
 

@@ -74,21 +74,20 @@ def user_panes(capture: Capture, links: Links) -> dict[str, Pane]:
 
 
 def breaks_view(capture: Capture, links: Links) -> View:
-    """Each graph break with its reason, hints and the user's stack trace."""
+    """Each graph break with its reason and hints; a row opens to the user's stack trace."""
     if not capture.breaks:
         text = "No graph breaks: the whole function was captured."
         return empty_view("breaks", text)
     rows = [
-        row((b.span or "", b.reason, b.explanation), links.source_of(b.span), _break_detail(b),
-            "warn")
+        row((b.span or "", b.reason, b.explanation, " ".join(b.hints)), links.source_of(b.span),
+            _break_detail(b), "warn")
         for b in capture.breaks
     ]
-    return table_view("breaks", ("where", "reason", "what happened"), rows)
+    return table_view("breaks", ("where", "reason", "what happened", "hint"), rows)
 
 
 def _break_detail(found: GraphBreak) -> list[tuple[str, str, str]]:
-    stack = [("called from", str(span), span.code) for span in found.user_stack]
-    return [("hint", hint, "") for hint in found.hints] + stack
+    return [("called from", str(span), span.code) for span in found.user_stack]
 
 
 def bytecode_views(capture: Capture) -> list[View]:

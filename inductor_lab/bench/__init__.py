@@ -20,10 +20,10 @@ _HOMES = {
     "modes": "experiments",
     "four_experiments": "experiments",
     "ceilings": "machine",
-    "load": "result",
-    "BenchResult": "result",
-    "SweepResult": "result",
-    "Experiments": "result",
+    "load": "bench_result",
+    "BenchResult": "bench_result",
+    "SweepResult": "bench_result",
+    "Experiments": "bench_result",
 }
 __all__ = [*_HOMES]
 

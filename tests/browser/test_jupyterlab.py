@@ -145,7 +145,7 @@ def test_an_edited_guard_is_predicted_and_confirmed(training):
     assert verdict.inner_text() == "hit"  # now there is code for this size
     training.locator("text=reset").click()
     training.locator(".lab-run-it").click()
-    training.locator(".lab-guard-said:has-text('used again')").wait_for()
+    training.locator(".lab-guard-said:has-text('reused')").wait_for()
 
 
 def test_the_budget_slider_compiles_again(training):

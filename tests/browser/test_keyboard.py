@@ -70,7 +70,7 @@ def test_no_control_loses_the_focus(report: Path, open_page) -> None:
             if what in seen or "save" in what:  # a file is another test's
                 continue
             seen.add(what)
-            if what == "SELECT what this pane shows":
+            if what == "SELECT content of this pane":
                 page.keyboard.press("ArrowDown")
                 assert page.evaluate(FOCUS)["name"] == "content of this pane"
                 page.keyboard.press("ArrowUp")

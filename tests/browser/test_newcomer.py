@@ -305,7 +305,7 @@ def calls_again_and_looks_at_the_list_of_calls(user: Newcomer) -> None:
     pane.locator(".lab-run-it").click()
     pane.locator(".lab-calls tbody tr").nth(1).wait_for()
     first, second = pane.locator(".lab-calls tbody tr").all_inner_texts()
-    assert "compiled again in" in first and "expected 1000, actual 20" in first
+    assert "recompiled in" in first and "expected 1000, actual 20" in first
     assert "reused" in second
 
 
@@ -322,7 +322,7 @@ def steps_through_the_bytecode(user: Newcomer) -> None:
     said = pane.locator(".lab-step-said")
     before = said.inner_text()
     for _ in range(3):
-        pane.locator("[aria-label='one instruction on']").click()
+        pane.locator("[aria-label='next instruction']").click()
     assert said.inner_text() != before
 
 
@@ -355,7 +355,7 @@ def turns_the_light_off_and_on(user: Newcomer) -> None:
     explorer = user.explorer(SIN)
     before = explorer.get_attribute("data-theme")
     for other in (True, False):
-        explorer.locator("[aria-label='light or dark']").click()
+        explorer.locator("[aria-label='light or dark theme']").click()
         assert (explorer.get_attribute("data-theme") != before) is other
 
 
@@ -363,9 +363,9 @@ def turns_the_light_off_and_on(user: Newcomer) -> None:
 def asks_for_large_type(user: Newcomer) -> None:
     explorer = user.explorer(SIN)
     height = explorer.locator("h1").bounding_box()["height"]
-    explorer.locator("[aria-label='large type']").click()
+    explorer.locator("[aria-label='presentation mode']").click()
     assert explorer.locator("h1").bounding_box()["height"] > 1.3 * height
-    explorer.locator("[aria-label='large type']").click()
+    explorer.locator("[aria-label='presentation mode']").click()
 
 
 @action

@@ -130,7 +130,7 @@ def test_the_whole_screen_and_back(output, open_page) -> None:
     opened = open_page(output(700), width=1600)
     page, explorer = opened.page, opened.page.locator(".lab-explorer")
     assert page.locator(".lab-pane:visible").count() == 1
-    page.locator("[aria-label='whole screen']").click()
+    page.locator("[aria-label='full screen']").click()
     page.wait_for_function("() => document.fullscreenElement && innerWidth - 2 <= "
                            "document.fullscreenElement.offsetWidth")  # fmt: skip
     box = explorer.bounding_box()

@@ -46,7 +46,7 @@ def chinese():
 def test_the_compilers_sentences_are_told_in_chinese(capsys) -> None:
     course.show(
         "  sin = aten.sin.default: cheap: fuses into its users; 8 flops versus 4 bytes",
-        "buf0 -> buf1: profit: they share 4 B of 8 B; it saves no memory traffic",
+        "buf0 -> buf1: profit: they share only 4 B of 8 B; it saves no memory traffic",
         ("in English", "用中文说"),
         "x: float = 1  # code stays",
     )
@@ -76,7 +76,7 @@ def test_blame_is_told_in_chinese(capsys) -> None:
     course.show(found)
     for said in (capsys.readouterr().out, found._repr_html_()):
         assert "捕获的图与 eager 的结果一致" in said and "的 kernel 阶段出错：" in said
-        assert "与节点一致的步骤：2 个" in said and "in place of" not in said
+        assert "2 个步骤与其 FX 节点一致" in said and "expected" not in said
 
 
 @pytest.mark.usefixtures("chinese")

@@ -163,7 +163,7 @@ def test_a_slow_call_is_made_fewer_times(known_limits, compilation, monkeypatch)
 
 def test_clocks_that_cost_less_than_nothing_are_noise(known_limits, compilation):
     found = replace(compilation.profile(steps=1), clock_cost=0.02)
-    assert "(+2.0% with them)" in str(found) and "timers cost +2.0 %" in found._repr_html_()
+    assert "(+2.0% with them)" in str(found) and "timer overhead +2.0 %" in found._repr_html_()
     noisy = replace(found, clock_cost=-0.3)
     for text in (str(noisy), noisy._repr_html_()):
         assert "30" not in text.partition("without timers")[2].partition(")")[0]

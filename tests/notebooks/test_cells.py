@@ -131,7 +131,7 @@ def test_an_interrupted_capture_is_a_sentence(cells) -> None:
     assert "KeyboardInterrupt: it was still being compiled" in captured.stdout
     assert len(captured.stdout.splitlines()) <= 5
     (page,) = [o.data["text/html"] for o in captured.outputs if "text/html" in o.data]
-    assert "<summary>the whole traceback</summary>" in page
+    assert "<summary>full traceback</summary>" in page
 
 
 @pytest.mark.parametrize("said, code", [
@@ -149,7 +149,7 @@ def test_an_error_is_a_sentence_and_a_line(cells, capfd, said: str, code: str) -
     assert "fake_tensor" not in capfd.readouterr().err + captured.stderr
     (page,) = [o.data["text/html"] for o in captured.outputs if "text/html" in o.data]
     assert "y = " in page and "l_x_ * 2" in page, "the graph so far"
-    assert "<summary>the whole traceback</summary>" in page
+    assert "<summary>full traceback</summary>" in page
 
 
 def test_torch_does_not_log_above_what_is_explained(cells, capfd) -> None:

@@ -96,7 +96,7 @@ def test_a_summary_counts_calls_as_the_comparison_does(both, attended):
 
 
 def test_two_of_one_kind_are_refused(attended):
-    with pytest.raises(BadArguments, match="a compilation of ours"):
+    with pytest.raises(BadArguments, match="a compilation by inductor_lab"):
         lab.compare(attended, attended)
 
 

@@ -94,7 +94,7 @@ def test_where_nothing_is_known_there_is_no_picture(shown) -> None:
     page = html(shown)
     assert "nothing yet" in page and "<svg" not in page and "<table" not in page
     assert shown._repr_svg_() is None
-    with pytest.raises(UnknownName, match="where something was timed"):
+    with pytest.raises(UnknownName, match="needs measured times"):
         shown.plot()
 
 

@@ -52,7 +52,7 @@ def test_the_slider_starts_at_what_was_compiled(trained):
     values = rows({"tree": at_step(view["tree"], view["at"])})
     saved = {links.label("node", "g0.joint", value.name) for value in partition.saved}
     assert view["at"] == 0 and {row["cells"][0] for row in values} == saved
-    assert all(row["things"] and row["cells"][2] == "kept" for row in values)
+    assert all(row["things"] and row["cells"][2] == "saved" for row in values)
 
 
 def test_each_step_of_the_slider_shows_its_cut(trained):

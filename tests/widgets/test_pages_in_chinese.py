@@ -77,7 +77,7 @@ def test_a_benchmark_speaks_chinese(shown: Any) -> None:
 @pytest.mark.parametrize("new, said", [
     ((1e-3,) * 8, "速度是 eager 的 2 倍"), ((4e-3,) * 8, "耗时是 eager 的 2 倍"),
     ((2e-3,) * 8, "与 eager 一样快"), ((1e-3, 9e-3) * 4, "噪声太大，无法判断"),
-    ((1e-3,) * 2, "轮数太少，无法判断：2"),
+    ((1e-3,) * 2, "无法判断：只有 2 轮"),
 ])  # fmt: skip
 def test_a_verdict_speaks_chinese(new: tuple[float, ...], said: str) -> None:
     times = {"eager": (2e-3,) * len(new), "inductor_lab": new}
@@ -88,7 +88,7 @@ def test_what_went_wrong_is_said_in_chinese() -> None:
     shown = result()
     wrong = Contender("inductor_lab", error=0.5, agrees=False)
     told = replace(shown, contenders=(Contender("eager"), wrong), complete=False)
-    assert "提前停止；以下结果来自 8 轮。" in told.sentences
+    assert "提前停止：结果来自 8 轮。" in told.sentences
     assert told.verdict("inductor_lab").endswith("；但结果相差 5e-01")
     failed = replace(shown, contenders=(Contender("eager"), Contender("inductor", failure="?")))
     assert failed.verdict("inductor") == "失败：?"
@@ -122,11 +122,11 @@ def test_blame_and_annotated_source_speak_chinese() -> None:
         return torch.softmax(x.sin(), -1)
 
     found = lab.blame(wave, torch.randn(8, 16))._repr_html_()
-    for said in (">结论</th>", ">说明</th>", "wave: 舍入", "<h2>结果</h2>"):
+    for said in (">结论</th>", ">详情</th>", "wave: 舍入", "<h2>结果</h2>"):
         assert said in found
     assert "<td>right" not in found and "<td>rounding" not in found
     told = lab.inspect(wave, torch.randn(8, 16)).annotate()._repr_html_()
-    assert "wave：共搬运 1.0 kB；展开一行可看它的代码" in told
+    assert "wave：访存量 1.0 kB；展开一行可看它的代码" in told
     assert "open a line" not in told
 
 
@@ -165,13 +165,13 @@ def test_a_call_that_is_stepped_through_speaks_chinese() -> None:
     assert english(live) <= {"lambda", "g0", "NaN", "inf"} | set(re.findall(r"\w+", steps.file))
     steps.rest()
     page = written(debug.tree(steps))
-    assert re.search("第 \\d+ 行计算 .*；缓冲区占用 \\d+ B", page) and ">直方图</th>" in page
+    assert re.search("第 \\d+ 行计算 .*；存活的缓冲区：\\d+ B", page) and ">直方图</th>" in page
 
 
 def test_an_ablation_and_heads_of_stages_speak_chinese(known_limits: None) -> None:
     compilation = lab.inspect(lambda x: x.sin().sum(-1), torch.randn(64, 64))
     page = compilation.ablation(seconds=0)._repr_html_()
-    assert "倍数：各轮自身比值的中位数" in page and ">去掉</th>" in page
+    assert "倍数：各轮比值的中位数" in page and ">去掉</th>" in page
     assert english(page) <= {"nothing", "all", "pass", *(step.name for step in PASSES)}
     part = compilation.graphs[0].forward
     assert "LoopProgram(forward：共 2 个循环嵌套，0 次外部调用)" in part.loops._repr_html_()

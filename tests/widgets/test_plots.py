@@ -111,7 +111,7 @@ def test_a_flame_has_everybodys_phases_passes_and_kernels(trained):
 
 
 def test_what_is_no_picture_says_what_there_is(trained):
-    with pytest.raises(UnknownName, match="it is text"):
+    with pytest.raises(UnknownName, match="print its text"):
         trained.graphs[0].forward.kernels[0].plot()
     with pytest.raises(UnknownName, match="Valid views: graph, memory"):
         trained.graphs[0].forward.schedule.plot("nonsense")

@@ -18,7 +18,7 @@ PLAIN = {
     "phases", "timeline", "try", "dynamo", "rewritten", "original", "created by",
     "guarded value", "line", "meaning", "reason as compiled", "replaced by",
     "choice", "condition", "node", "op", "reason", "reasons", "size", "value",
-    "what happened", "where", "gb/s", "code",
+    "what happened", "where", "hint", "gb/s", "code",
 }  # fmt: skip
 """Everyday words, and headings that need no explanation."""
 

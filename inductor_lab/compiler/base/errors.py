@@ -39,7 +39,9 @@ class BadOption(LabError):
                 raise cls(option, name, todo=todo, what=f"option {option}: {what}")
 
 
-def unknown_name(kind: str, name: object, known: Collection[str]) -> tuple[str, str]:
+def unknown_name(
+    kind: str, name: object, known: Collection[str], path: str = ""
+) -> tuple[str, str]:
     """What happened, with the closest valid name; and all valid names.
 
     >>> unknown_name("option", "fuson", ["cache", "fusion"])
@@ -48,7 +50,8 @@ def unknown_name(kind: str, name: object, known: Collection[str]) -> tuple[str, 
     close = difflib.get_close_matches(str(name), known, 1, 0.7)
     meant = f"; did you mean {close[0]!r}?" if close else ""
     listed = [*known] if len(known) <= 50 else [*known][:50] + ["..."]
-    return f"unknown {kind} {name!r}{meant}", f"Valid {kind}s: {', '.join(listed)}"
+    shown = f"{path}{name}" if path else name
+    return f"unknown {kind} {shown!r}{meant}", f"Valid {kind}s: {', '.join(listed)}"
 
 
 class NothingToChange(UserWarning):

@@ -150,9 +150,9 @@ def _check_names(kind: type, given: Mapping[Any, Any], path: str = "") -> None:
     known = [field.name for field in fields(kind)]
     for name, value in given.items():
         if name not in known:
-            what, todo = unknown_name("option", name, known)
+            what, todo = unknown_name("option", name, known, path)
             if inductor := hint(str(name)):
-                what, todo = f"unknown option {name!r}", f"{inductor}\n  {todo}"
+                what, todo = f"unknown option {path + str(name)!r}", f"{inductor}\n  {todo}"
             raise BadOption(f"{path}{name}", value, todo=todo, what=what)
 
 
