@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from inductor_lab.compiler.torch_door.torch_names import FEATURES, REQUIRED
+from inductor_lab.compiler.torch_door.torch_names import (
+    FEATURES,
+    NEWEST,
+    OLDEST,
+    REQUIRED,
+    warn_if_newer,
+)
+from tests.versions import AREAS, VERSIONS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "inductor_lab"
@@ -118,3 +126,20 @@ def test_what_is_looked_up_is_in_the_table_and_the_other_way_round() -> None:
 def test_each_feature_says_what_is_different_without_it() -> None:
     assert all(feature.without and feature.names for feature in FEATURES.values())
     assert not {name for f in FEATURES.values() for name in f.names} & set(REQUIRED)
+
+
+def test_a_newer_torch_is_not_refused_but_reported() -> None:
+    newest = f"{NEWEST[0]}.{NEWEST[1]}.9+cu130"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_if_newer(newest)
+        warn_if_newer("1.99.0")
+    for version in (f"{NEWEST[0]}.{NEWEST[1] + 1}.0", f"{NEWEST[0] + 1}.0.0a0+git1234"):
+        with pytest.warns(UserWarning, match=f"this is torch {version[:4]}"):
+            warn_if_newer(version)
+
+
+def test_every_supported_version_is_tested() -> None:
+    minor = {tuple(map(int, version.split(".")[:2])) for version in VERSIONS}
+    assert min(minor) == OLDEST and max(minor) == NEWEST
+    assert all((ROOT / path).exists() for paths in AREAS.values() for path in paths)

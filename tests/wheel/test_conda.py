@@ -67,7 +67,7 @@ def test_the_package_is_built_installed_and_runs(channel: Path) -> None:
     made = built(rattler.Stage0Recipe.from_file(str(ROOT / "conda" / "recipe.yaml")), channel)
     package = rattler.Package.from_file(str(made))
     inside = {name.removeprefix("site-packages/") for name in package.files}
-    assert str(package.noarch) == "python" and "pytorch >=2.11,<2.14" in package.depends
+    assert str(package.noarch) == "python" and "pytorch >=2.11" in package.depends
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "inductor_lab").rglob("*.py")}
     assert modules <= inside
     for kind in (".js", ".css", ".h", ".ipynb", ".toml", "py.typed", "LICENSE"):

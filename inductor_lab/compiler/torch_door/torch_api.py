@@ -2,7 +2,7 @@
 `optional` looks up: when a torch release moves something, these change.
 
 `torch_names` lists what is required and what is optional, and is imported first: where something
-required is missing, it says all that is.  Written against torch 2.11 to 2.13.
+required is missing, it says all that is.  Written against torch 2.11 to 2.15.
 """
 
 from __future__ import annotations

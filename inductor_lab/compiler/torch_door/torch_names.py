@@ -11,14 +11,19 @@ torch is changed.  `inductor-lab doctor` prints both tables.
 from __future__ import annotations
 
 import importlib
+import re
 import tomllib
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-SUPPORTED = "2.11 to 2.13"
+OLDEST, NEWEST = (2, 11), (2, 15)
+"""The minor versions of torch that `python -m tests.versions` runs the tests with."""
+SUPPORTED = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+
 
 class Feature(NamedTuple):
     """What needs names of torch that may be missing.
@@ -73,6 +78,21 @@ if _LACKING:
         f"torch {torch.__version__} lacks what inductor_lab cannot do without:"
         f" {', '.join(_LACKING)}\n  install a torch that was tried: {SUPPORTED}"
     )
+
+
+
+def warn_if_newer(version: str) -> None:
+    """Warn about a torch release that is newer than all that the tests ran with."""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is not None and (int(numbers[1]), int(numbers[2])) > NEWEST:
+        warnings.warn(
+            f"inductor_lab was tested with torch {SUPPORTED}; this is torch {version}."
+            " Features that need names this torch lacks are off: see `inductor-lab doctor`.",
+            stacklevel=2,
+        )
+
+
+warn_if_newer(torch.__version__)
 
 _HERE = _found(dict.fromkeys(name for feature in FEATURES.values() for name in feature.names))
 
