@@ -64,7 +64,7 @@ RECORDED = (
     [("eager", 229.8e-6), ("ours", 242.5e-6), ("by hand", 251.1e-6), ("copy", 182e-6)],
 )
 """Seconds of a softmax of (16384, 4096), for machines without a GPU: `python -m benchmarks.by_hand`
-with torch 2.11 and Triton 3.6, 2026-11-23 (benchmarks/results has that day)."""
+with torch 2.11 and Triton 3.6, 2026-11-23."""
 
 
 def library() -> Path | None:

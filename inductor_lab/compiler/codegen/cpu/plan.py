@@ -41,9 +41,9 @@ from inductor_lab.compiler.ir.ops import OPS
 from inductor_lab.compiler.ir.rules import HALF
 
 GRAIN = 32768
-"""Elementary operations below which starting a second thread takes longer than it saves.  As the
-other sizes of this file it depends on the machine: change it, and run `python -m benchmarks.cpu`
-again (benchmarks/RESULTS.md, and the days that it links, say on which machines that was done)."""
+"""Elementary operations below which starting a second thread takes longer than it saves.  Like the
+other sizes in this file it depends on the machine.  After a change, run `python -m benchmarks.cpu`
+again (benchmarks/RESULTS.md names the machine of the current figures)."""
 
 ROWS_FOR_THREADS = 16
 """Fewer independent points than this, and the loops inside a point are threaded instead."""

@@ -29,8 +29,8 @@ from inductor_lab.compiler.ir.expr import Load
 from inductor_lab.compiler.ir.index import Axis, Index
 
 AHEAD = 8 * 1024
-"""Bytes between what is added and what is prefetched: two pages.  Measured on 2026-11-22: sums of
-16 M floats took half the time with it, on two threads of an x86 CPU (benchmarks/results)."""
+"""The prefetch distance in bytes: two pages.  Measured on 2026-11-22 with
+`python -m benchmarks.cpu` on two cores of a Xeon with AVX-512: sums of 16 M floats took half the time."""
 
 Places = Set[tuple[str, Index]]
 
