@@ -135,6 +135,9 @@ def columns(x: torch.Tensor) -> torch.Tensor:
     lambda x: x.copy_(x),
     lambda x: F.relu(x, inplace=True),
     lambda x: x.view(2, 3).t().add_(x.view(2, 3).t()),
+    lambda x: x.expand(3, -1).__eq__(1),
+    lambda x: (x > 0).expand(2, -1).__and__(x < 9),
+    lambda x: (x > 0).__and__((x < 9).__invert__()),
 ])  # fmt: skip
 def test_what_shares_no_element_is_compiled(function: Function) -> None:
     assert alike(function, FLOATS)[0] == "answered"

@@ -23,7 +23,7 @@ from torch.fx.node import map_arg
 
 from inductor_lab.compiler.capture.one_element import is_refused_by_eager
 from inductor_lab.compiler.capture.span import code_line
-from inductor_lab.compiler.torch_door.torch_api import OpOverload, pytree
+from inductor_lab.compiler.torch_door.torch_api import OpOverload, OpOverloadPacket, pytree
 
 aten = torch.ops.aten
 AUGMENTED: Mapping[Any, str] = {
@@ -34,6 +34,7 @@ AUGMENTED: Mapping[Any, str] = {
     operator.irshift: "bitwise_right_shift_",
 }  # fmt: skip
 """Python's assignments with an operator, and the method that each is for a tensor."""
+IN_PLACE_METHODS = frozenset(f"__{each.__name__}__" for each in AUGMENTED)
 
 
 def refused_write(module: torch.nn.Module) -> Node | None:
@@ -67,7 +68,7 @@ class _WithLines(Interpreter):
 
 def _may_be_refused(node: Node) -> bool:
     name = _name_of(node)
-    if not (name.endswith("_") or "out" in node.kwargs or node.target is operator.setitem):
+    if not (_is_in_place(name) or "out" in node.kwargs or node.target is operator.setitem):
         return False
     args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: n.meta.get("example_value"))
     elementwise = _is_elementwise(name)
@@ -80,6 +81,11 @@ def _may_be_refused(node: Node) -> bool:
                 return True
     function = _function(node)
     return elementwise and function is not None and is_refused_by_eager(function, args, kwargs)
+
+
+def _is_in_place(name: str) -> bool:
+    """`add_` and `__iand__` write to their first argument; `__and__` does not."""
+    return name in IN_PLACE_METHODS if name.endswith("__") else name.endswith("_")
 
 
 def _name_of(node: Node) -> str:
@@ -100,7 +106,9 @@ def _function(node: Node) -> Callable[..., Any] | None:
 def _is_elementwise(name: str) -> bool:
     """Does each element of the result depend on those at its own place alone?"""
     packet = getattr(aten, name, None)
-    overloads = [getattr(packet, each) for each in packet.overloads()] if packet else []
+    if not isinstance(packet, OpOverloadPacket):  # `__eq__` is a method of Python's
+        return False
+    overloads = [getattr(packet, each) for each in packet.overloads()]
     tagged = [torch.Tag.pointwise in op.tags for op in overloads]
     seeded = any(torch.Tag.nondeterministic_seeded in op.tags for op in overloads)
     return any(tagged) and not seeded
