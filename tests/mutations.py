@@ -252,15 +252,21 @@ def known_seconds(records: Iterable[Path]) -> dict[str, float]:
 def nearness(
     mutation: Mutation, item: pytest.Item, seconds: dict[str, float]
 ) -> tuple[int, float]:
-    """Files that import the mutated one come first, then its own folder of tests."""
+    """Files that import the mutated one or share a word with it come first, then its own folder."""
     file = item.nodeid.partition("::")[0]
-    if f"{mutation.module.replace('.', '/')}.py" in imported_files()[file]:
+    imports = f"{mutation.module.replace('.', '/')}.py" in imported_files()[file]
+    if imports or words(mutation.module) & words(Path(file).stem):
         rank = -2
     elif file.startswith(f"{mutation.tests}/"):
         rank = -1
     else:
         rank = next(n for n, path in enumerate(TESTS) if file.startswith(f"{path}/")) // 4
     return rank, seconds.get(item.nodeid, 1.0)
+
+
+def words(name: str) -> set[str]:
+    """Of a module or a file, in the singular: `test_scatters` has "scatter"."""
+    return {word.removesuffix("s") for word in name.replace("_", ".").split(".")}
 
 
 def in_a_fork(
