@@ -38,11 +38,20 @@ NEVER = {
     "tests/course/test_hub.py": "a JupyterHub",
     "tests/course/test_nbgrader.py": "nbgrader's commands",
     "tests/course/test_site.py": "builds the site",
+    "tests/distributed/test_training.py": "its fixtures train with two and four processes",
+    "tests/end_to_end/test_missing_names.py": "its fixture compiles in a process for each name",
+    "tests/end_to_end/test_override.py::test_each_run_has_the_numbers_of_its_own_compiler":
+        "eight processes",
+    "tests/end_to_end/test_warm_start.py": "its fixture compiles in five processes",
     "tests/notebooks/test_nbconvert.py": "starts nbconvert",
     "tests/project/test_javascript.py": "node",
+    "tests/stock/test_compare.py": "its fixture compiles with stock TorchInductor",
+    "tests/stock/test_trace_log.py": "its fixture records a log of stock TorchInductor",
     "tests/wheel": "builds and installs packages",
+    "tests/widgets/test_agreement.py": "its fixtures inspect nine programs",
 }
-"""Whole folders and files, with the reason."""
+"""Whole folders, files and tests, with the reason.  The time of a module's fixture is in whichever
+test comes first, so the times of the others do not show it."""
 
 MORE = {
     "tests/codegen/test_cpp.py::test_agrees_with_eager": 14.0,
@@ -91,7 +100,7 @@ def choose(
         times = [seconds.get(name, 0.0) for name in found]
         core = is_under(file, COMPILER)
         limit = MORE.get(function, CASES[core])
-        if is_under(file, NEVER) or sum(times) <= limit:
+        if function in NEVER or is_under(file, NEVER) or sum(times) <= limit:
             continue
         if min(times) > ONE[core]:
             whole.append(function)
