@@ -74,20 +74,21 @@ def user_panes(capture: Capture, links: Links) -> dict[str, Pane]:
 
 
 def breaks_view(capture: Capture, links: Links) -> View:
-    """Each graph break with its reason and hints; a row opens to the user's stack trace."""
+    """Each graph break with its reason and hints; a row opens to the explanation and the stack."""
     if not capture.breaks:
         text = "No graph breaks: the whole function was captured."
         return empty_view("breaks", text)
     rows = [
-        row((b.span or "", b.reason, b.explanation, " ".join(b.hints)), links.source_of(b.span),
+        row((b.span or "", b.reason, " ".join(b.hints)), links.source_of(b.span),
             _break_detail(b), "warn")
         for b in capture.breaks
     ]
-    return table_view("breaks", ("where", "reason", "what happened", "hint"), rows)
+    return table_view("breaks", ("where", "reason", "hint"), rows)
 
 
 def _break_detail(found: GraphBreak) -> list[tuple[str, str, str]]:
-    return [("called from", str(span), span.code) for span in found.user_stack]
+    stack = [("called from", str(span), span.code) for span in found.user_stack]
+    return [("what happened", found.explanation, ""), *stack]
 
 
 def bytecode_views(capture: Capture) -> list[View]:
