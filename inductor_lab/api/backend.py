@@ -126,20 +126,9 @@ def inspect(
     if compiler != "inductor_lab":
         return _inspect_stock(compiler, fn, chosen, observer, args, kwargs)
     compiled_functions_go_first()
-    from inductor_lab.stock.settings import with_settings
-
     watch = Stopwatch(also=observer)
     compilers: list[GraphCompiler] = []
-
-    def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        # torch may give up an attempt before it reaches our compiler, and capture again
-        compilers[:] = [compiler for compiler in compilers if compiler.parts]
-        watching = Stopwatch(also=watch)
-        settled = with_settings(chosen)
-        compilers.append(GraphCompiler(settled, watching, keep=True, number=len(compilers)))
-        with watch.phase("graph"):
-            return compilers[-1].compile(module, inputs, f"graph{len(compilers) - 1}")
-
+    backend = _backend_that_keeps(compilers, chosen, watch)
     compiled = torch.compile(
         fn, backend=backend, fullgraph=chosen.fullgraph, dynamic=chosen.dynamic
     )
@@ -154,16 +143,35 @@ def inspect(
             watch.left("capture", record.graph_so_far())
             raise
     graphs = tuple(compiler.result() for compiler in compilers if compiler.parts)
+    as_captured = tuple(filter(None, (compiler.as_captured for compiler in compilers)))
     refuse_unknown(chosen.fusion, graphs)
     return Compilation(
         name=getattr(fn, "__name__", type(fn).__name__),
         source=source_of_call(fn),
-        capture=record.capture(tuple(graph.captured for graph in graphs)),
+        capture=record.capture(tuple(graph.captured for graph in graphs), as_captured),
         graphs=graphs,
         seconds=dict(watch.seconds),
         phases=in_order((*watch.phases, *record.phases)),
         target=chosen.target, result=result, compiled=compiled, call=call,
     )  # fmt: skip
+
+
+def _backend_that_keeps(
+    compilers: list[GraphCompiler], options: Options, watch: Stopwatch
+) -> Callable[..., Any]:
+    """A backend that adds the compiler of each graph to `compilers`."""
+    from inductor_lab.stock.settings import with_settings
+
+    def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        # torch may give up an attempt before it reaches our compiler, and capture again
+        compilers[:] = [each for each in compilers if each.parts or each.as_captured]
+        watching, number = Stopwatch(also=watch), sum(bool(each.parts) for each in compilers)
+        settled = with_settings(options)
+        compilers.append(GraphCompiler(settled, watching, keep=True, number=number))
+        with watch.phase("graph"):
+            return compilers[-1].compile(module, inputs, f"graph{number}")
+
+    return backend
 
 
 def _inspect_stock(

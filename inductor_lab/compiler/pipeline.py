@@ -28,20 +28,23 @@ from inductor_lab.compiler.base.errors import CompilerDefect, LabError, Stumbled
 from inductor_lab.compiler.base.garbage import no_collection
 from inductor_lab.compiler.base.observer import Observer, Stopwatch
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.capture.capture import AsCaptured
 from inductor_lab.compiler.capture.eager import EagerCost, as_it_is, eager_cost
 from inductor_lab.compiler.capture.eager_fallback import (
     captured,
-    runs_as_captured,
+    refused,
+    warn_of,
     where_storage_begins,
+    why_as_captured,
 )
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.capture.memory import may_overlap
 from inductor_lab.compiler.capture.refused_writes import refused_write, with_lines
 from inductor_lab.compiler.codegen.cpu.display_trees import kernel_trees
 from inductor_lab.compiler.codegen.generate import generate_kernels
 from inductor_lab.compiler.codegen.host.host_program import host_program
 from inductor_lab.compiler.lower.builder import source_line
-from inductor_lab.compiler.lower.extern import may_overlap
 from inductor_lab.compiler.lower.graph import lower_graph
 from inductor_lab.compiler.lower.input_writes import may_write_inputs, written_apart
 from inductor_lab.compiler.lower.retarget import retarget
@@ -70,7 +73,8 @@ class GraphCompiler:
 
     With `keep`, every station is kept as data for `result()`; without, only running code is made.
     `number` is the graph's place among those of one call; `parameters` are the places of parameters
-    that are trained among its inputs; a `trained` graph is a forward and a backward.
+    that are trained among its inputs; a `trained` graph is a forward and a backward.  `as_captured`
+    says why the graph is not compiled, if it is not.
     """
 
     options: Options
@@ -84,21 +88,32 @@ class GraphCompiler:
     joint: JointGraph | None = None
     split: Partition | None = None
     trained: bool = False
+    as_captured: AsCaptured | None = None
     parts: dict[str, CompiledPart] = field(default_factory=dict)
 
     @no_collection()
     def compile(self, module: GraphModule, inputs: Sequence[Any], name: str) -> Callable[..., Any]:
         """The whole way from a captured graph to code that runs, with the graph's signature.
 
-        A graph that resizes the storage of a tensor runs as it was captured: which of its values
-        have memory, and when, is no question of values, which is what a functional graph is about.
-        So does one whose inputs carry tangents, or are fake tensors, and one with a write that
-        eager refuses.
+        A graph that has no correct functional form runs as it was captured, in eager mode, and so
+        does one with a write that eager refuses.
         """
-        if runs_as_captured(module, inputs):
-            return module.forward
         if refused_write(module) is not None:
             return with_lines(module)
+        self.as_captured = why_as_captured(module, inputs)
+        if self.as_captured is None:
+            try:
+                return self._compiled(module, inputs, name)
+            except Exception as error:
+                self.as_captured = refused(error)
+                if self.as_captured is None:
+                    raise
+        warn_of(self.as_captured)
+        return module.forward
+
+    def _compiled(
+        self, module: GraphModule, inputs: Sequence[Any], name: str
+    ) -> Callable[..., Any]:
         make_ready(self.options.mode, inputs)
         if self.keep:
             as_it_was = torch_api.copy_of(module)

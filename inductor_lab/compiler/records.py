@@ -312,6 +312,7 @@ class Record(Shown):
             f"  coverage       {self.coverage}",
         ]
         assumed = ", ".join(sorted({name for part in self.parts for name in part.assumed}))
+        lines += [f"  {why}" for why in self.capture.as_captured]
         lines[4:4] = [f"  dynamic sizes  {assumed}: each counted as {ASSUMED}"] if assumed else []
         return "\n".join(lines)
 

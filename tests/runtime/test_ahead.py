@@ -13,8 +13,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.compiler.base.errors import CompileFailed
-from inductor_lab.compiler.runtime.executable import RunsUncompiled
+from inductor_lab.compiler.base.errors import CompileFailed, RunsUncompiled
 from inductor_lab.compiler.runtime.toolchain.background_compile import NAME, Ahead, wait_for_all
 from tests.scripts import script
 

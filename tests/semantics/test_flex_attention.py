@@ -14,9 +14,10 @@ from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, fle
 
 import inductor_lab as lab
 from inductor_lab.compiler.accelerate import flash, flash_inner
+from inductor_lab.compiler.base.errors import RunsUncompiled
 from inductor_lab.compiler.ir.program import ExternCall
 from inductor_lab.compiler.records import CompiledPart
-from inductor_lab.compiler.runtime.executable import RunsUncompiled, cpp_function
+from inductor_lab.compiler.runtime.executable import cpp_function
 from tests.scripts import script
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -58,6 +58,11 @@ class NothingToChange(UserWarning):
     """An option was given that makes no difference where the tensors are."""
 
 
+class RunsUncompiled(UserWarning):
+    """A graph runs as eager mode does: its kernels could not be compiled and errors are suppressed,
+    or it has no correct functional form (`capture/eager_fallback.py`)."""
+
+
 class MissingLowering(LabError):
     """Under `strict`, an op has no lowering of ours."""
 

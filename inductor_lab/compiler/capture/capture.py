@@ -135,6 +135,23 @@ class Symbol:
 
 
 @dataclass(frozen=True)
+class AsCaptured:
+    """A captured graph that runs in eager mode: a rule of `capture/eager_fallback.py` and its
+    reason.
+
+    span     the user's line that it is about, if there is one
+    """
+
+    rule: str
+    reason: str
+    span: Span | None
+
+    def __str__(self) -> str:
+        where = f"\n  {self.span.code}    {self.span}" if self.span else ""
+        return f"a graph runs in eager mode: {self.reason}{where}"
+
+
+@dataclass(frozen=True)
 class Recompile:
     """Compiled code could not be used: `reason` is the guard of `failed` that did not hold."""
 
@@ -157,6 +174,7 @@ class Capture(Shown):
     graphs       one for each compiled stretch of Python, in order; a graph break gives several
     compile_ids  which compilation each graph came from
     runs         what Dynamo did instruction by instruction
+    as_captured  graphs that are not compiled but run in eager mode, with the reason of each
     seconds      Dynamo's own timing by phase, nested phases count in both
     """
 
@@ -169,6 +187,7 @@ class Capture(Shown):
     compile_ids: tuple[str, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     runs: tuple[SymbolicRun, ...] = ()
+    as_captured: tuple[AsCaptured, ...] = ()
 
     def __repr__(self) -> str:
         counts = {
@@ -186,6 +205,7 @@ class Capture(Shown):
         guards = f"guards ({len(about_code):,} of {len(self.guards):,} are about the user's code)"
         sections = {
             "graph breaks": self.breaks,
+            "in eager mode": self.as_captured,
             "recompiles": self.recompiles,
             "symbols": self.symbols,
             guards: about_code,

@@ -21,7 +21,7 @@ from typing import Any
 
 from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.compiler.capture import events
-from inductor_lab.compiler.capture.capture import Bytecode, Capture
+from inductor_lab.compiler.capture.capture import AsCaptured, Bytecode, Capture
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.capture.symbolic_steps import StepRecord
 from inductor_lab.compiler.torch_door import torch_api, torch_logs
@@ -45,8 +45,11 @@ class Record:
         runs = self.steps.finished()
         return tuple(line for step in runs[-1].instructions for line in step.added) if runs else ()
 
-    def capture(self, graphs: tuple[FxGraph, ...]) -> Capture:
-        """Everything recorded, with the graphs that the backend was given (in that order)."""
+    def capture(
+        self, graphs: tuple[FxGraph, ...], as_captured: tuple[AsCaptured, ...] = ()
+    ) -> Capture:
+        """Everything recorded, with the graphs that the backend was given (in that order), and why
+        others run in eager mode."""
         files = {code.co_filename for _, code, _ in self.bytecode}
         read = events.Reader(files | set(torch_logs.traced_files()))
         return Capture(
@@ -59,6 +62,7 @@ class Record:
             compile_ids=tuple(events.compile_ids(self.events)),
             seconds=events.seconds_by_phase(self.phases),
             runs=self.steps.finished(),
+            as_captured=as_captured,
         )
 
 

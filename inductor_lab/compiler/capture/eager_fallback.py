@@ -1,74 +1,360 @@
-"""Captured graphs that run as they are, by eager mode's operators, and calls that do.
+"""Captured graphs that run as they were captured, by eager mode's operators.
+
+Some graphs have no functional form, and of others AOTAutograd makes a wrong one.  Each kind is a
+rule here: a small function of a `Graph` that returns a reason or None, `RULES` has them in order.
+`why_as_captured` asks them before anything is compiled.  What AOTAutograd refuses by itself runs so
+too (`refused`).  A graph that each rule accepts, and one that it refuses, stand in
+`tests/capture/test_eager_fallback.py`.
 
 Inductor: some of these graphs it refuses, others it computes wrongly.
 """
 
 from __future__ import annotations
 
+import itertools
+import traceback
+import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
-from inductor_lab.compiler.torch_door.torch_api import FakeTensor
+from inductor_lab.compiler.base.errors import LabError, RunsUncompiled
+from inductor_lab.compiler.capture.capture import AsCaptured
+from inductor_lab.compiler.capture.memory import (
+    Memory,
+    extent,
+    may_overlap,
+    same_layout,
+    storage_of,
+    tensor_of,
+)
+from inductor_lab.compiler.capture.span import innermost, outside_torch
+from inductor_lab.compiler.torch_door import torch_aot
+from inductor_lab.compiler.torch_door.torch_api import (
+    FakeTensor,
+    OpOverload,
+    OpOverloadPacket,
+    expression_of,
+)
 from inductor_lab.compiler.torch_door.torch_names import optional
 
 _TracingContext = optional("torch._guards.TracingContext")
+_OfDynamo: Any = optional("torch._dynamo.exc.TorchDynamoException", Exception)
+_REFUSALS = (RuntimeError, AssertionError, NotImplementedError, ValueError, TypeError)
+_OF_TORCH = (
+    "aten",
+    "prims",
+    "prim",
+    "torch",
+    "inductor",
+    "higher_order",
+    "c10d",
+    "_c10d_functional",
+)
 
 
-def runs_as_captured(module: torch.nn.Module, inputs: Sequence[Any]) -> bool:
-    """Is a captured graph about other things than values that kernels can compute?
+@dataclass(frozen=True)
+class Graph:
+    """What the rules are asked about: a captured graph with its inputs."""
 
-    One that takes memory from a tensor, or gives it some, is, or has a graph inside that is: so
-    TorchDynamo captures `x.untyped_storage().resize_(n)`.  And so is any graph while tensors carry
-    tangents (`forward_ad.dual_level`), of which kernels know nothing: TorchDynamo guards on that.
-    Fake tensors of the user (not TorchDynamo's own) have no memory for kernels to read.  And where
-    a result is an input's memory as another dtype, from a place that is read from a tensor, only
-    the view itself tells AOTAutograd where it is.  So it is with what is read from a place in a
-    storage (`asks_storage`) that an input does not begin.
-    """
+    module: torch.nn.Module
+    inputs: Sequence[Any]
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Who writes to what."""
+        return Memory.of(self.module)
+
+    @cached_property
+    def given(self) -> list[tuple[Node, torch.Tensor]]:
+        """The inputs that are strided tensors: nodes and fake tensors."""
+        nodes = self.module.graph.find_nodes(op="placeholder")  # type: ignore[union-attr, operator]
+        return [(node, fake) for node in nodes if (fake := tensor_of(node)) is not None]
+
+    @cached_property
+    def results(self) -> list[Node]:
+        """The nodes that the graph returns."""
+        return list(self.module.graph.output_node().all_input_nodes)  # type: ignore[union-attr, operator]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a graph runs as it was captured, and the node that is to blame, if there is one."""
+
+    text: str
+    node: Node | None = None
+
+
+Rule = Callable[[Graph], Reason | None]
+RULES: dict[str, Rule] = {}
+"""All rules by name, in the order in which they are asked."""
+
+
+def rule(function: Rule) -> Rule:
+    """Register a rule under its function's name."""
+    if function.__name__ in RULES:
+        raise ValueError(f"two rules are called {function.__name__}")
+    RULES[function.__name__] = function
+    return function
+
+
+def why_as_captured(module: torch.nn.Module, inputs: Sequence[Any]) -> AsCaptured | None:
+    """The first rule that refuses to have this graph compiled; None if all accept it."""
+    graph = Graph(module, inputs)
+    for name, ask in RULES.items():
+        reason = ask(graph)
+        if reason is not None:
+            trace = reason.node.meta.get("stack_trace", "") if reason.node is not None else ""
+            return AsCaptured(name, reason.text, innermost(trace or ""))
+    return None
+
+
+def refused(error: Exception) -> AsCaptured | None:
+    """What AOTAutograd itself raised about a graph, as a reason; None for an error of a phase of
+    ours, of a function of the user's, or one that TorchDynamo waits for."""
+    if isinstance(error, (LabError, _OfDynamo)) or not isinstance(error, _REFUSALS):
+        return None
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    if torch_aot.__file__ not in files:
+        return None
+    below = files[len(files) - files[::-1].index(torch_aot.__file__) :]
+    if any(outside_torch(file) and not file.startswith("<") for file in below):
+        return None
+    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return AsCaptured("refused_by_torch", f"AOTAutograd refuses it: {said}", None)
+
+
+def warn_of(why: AsCaptured) -> None:
+    """Say that a graph runs in eager mode; Python says the same once."""
+    warnings.warn(str(why), RunsUncompiled, stacklevel=2)
+
+
+# ---- what kernels cannot compute ----
+
+
+@rule
+def fake_inputs(graph: Graph) -> Reason | None:
+    """Fake tensors of the user's (not TorchDynamo's own) have no memory for kernels to read."""
     context = _TracingContext and _TracingContext.try_get()
     own = context and context.fake_mode
-    if any(isinstance(given, FakeTensor) and given.fake_mode is not own for given in inputs):
-        return True
-    forwards = getattr(torch.autograd.forward_ad, "_current_level", -1) >= 0
-    resized = any("inductor.resize_storage_bytes_" in str(n.target) for n in _nodes(module))
-    moved = asks_storage(module) and any(map(_is_moved, inputs))
-    return forwards or resized or moved or _gives_other_elements(module)
+    fakes = (given for given in graph.inputs if isinstance(given, FakeTensor))
+    if any(given.fake_mode is not own for given in fakes):
+        return Reason("its arguments are fake tensors, which have no memory")
+    return None
 
 
-def asks_storage(module: torch.nn.Module) -> bool:
-    """Does an `as_strided` say where in the storage it begins, not of a tensor?
+@rule
+def tangents(graph: Graph) -> Reason | None:
+    """Kernels know nothing of the tangents that tensors carry inside `forward_ad.dual_level`;
+    TorchDynamo guards on that."""
+    if getattr(torch.autograd.forward_ad, "_current_level", -1) >= 0:
+        return Reason(
+            "it is called under forward-mode differentiation, whose tensors have tangents"
+        )
+    return None
 
-    What that reads depends on where an input begins, which TorchDynamo does not guard on.  And
-    AOTAutograd's functional tensors forget it in a write:
+
+@rule
+def resized_storage(graph: Graph) -> Reason | None:
+    """Storage that is taken away or given has no functional form: which of the values have memory,
+    and when, is part of what the graph does.  FSDP does it."""
+    for node in graph.memory.nodes:
+        if "inductor.resize_storage_bytes_" in str(node.target):
+            return Reason("it resizes the storage of a tensor", node)
+    return None
+
+
+@rule
+def replaced_storage(graph: Graph) -> Reason | None:
+    """`weight.data = x` gives a tensor another storage, which loses its gradient."""
+    for node in graph.memory.nodes:
+        if node.target in ("set_", torch.Tensor.set_) and isinstance(node.args[0], Node):
+            fake = tensor_of(node.args[0])
+            if fake is not None and fake.requires_grad and torch.is_grad_enabled():
+                return Reason("it gives other memory to a tensor that requires a gradient", node)
+    return None
+
+
+# ---- where in a storage ----
+
+
+@rule
+def place_in_a_moved_storage(graph: Graph) -> Reason | None:
+    """What is read from a place in a storage depends on where an input begins in it, on which
+    TorchDynamo does not guard; and AOTAutograd's functional tensors forget it in a write:
 
         x = storage[2:]; x[1].mul_(2); y = x.as_strided((3,), (1,), 4)     y[0] is x[2], not x[4]
     """
-    strided = (node for node in _nodes(module) if "as_strided" in str(node.target))
-    return any(node.args[3:] or "storage_offset" in node.kwargs for node in strided)
+    node = next(_placed(graph.memory.nodes), None)
+    if node is not None and any(map(_is_moved, graph.inputs)):
+        return Reason("it says where in a storage it reads, of which an argument is a part", node)
+    return None
 
 
-def where_storage_begins(
-    module: torch.nn.Module, compiled: Callable[..., Any]
-) -> Callable[..., Any]:
-    """The calls of a captured graph: compiled ones, but where a place in the storage is asked for
-    and a tensor does not begin its own."""
-    if not asks_storage(module):
-        return compiled
-    return lambda *args: (module.forward if any(map(_is_moved, args)) else compiled)(*args)
+@rule
+def other_elements_at_an_unknown_place(graph: Graph) -> Reason | None:
+    """Of a result that is an input's memory as another dtype, from a place that is read from a
+    tensor, only the view itself tells AOTAutograd where it is."""
+    dtypes = {storage_of(fake): fake.dtype for _, fake in reversed(graph.given)}
+    for node in graph.results:
+        fake = tensor_of(node)
+        if fake is None or dtypes.get(storage_of(fake), fake.dtype) == fake.dtype:
+            continue
+        if isinstance(fake.storage_offset(), torch.SymInt):
+            return Reason("a result is an argument as another dtype, from an unknown place", node)
+    return None
 
 
-def captured(nodes: Iterable[Node]) -> list[torch.Tensor]:
-    """The strided tensors among nodes of a graph of TorchDynamo's."""
-    values = (node.meta.get("example_value") for node in nodes)
-    return [x for x in values if isinstance(x, torch.Tensor) and x.layout is torch.strided]
+# ---- writes that AOTAutograd's functional form has wrong ----
 
 
-def _nodes(module: torch.nn.Module) -> Iterator[Node]:
-    graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
-    return (node for graph in graphs for node in graph.nodes)
+@rule
+def overlapping_write(graph: Graph) -> Reason | None:
+    """A write through a view whose elements share memory is undone by sums in a functional graph,
+    where eager mode writes one element:
+
+        e = x.expand(3, -1); e[1].add_(4)     x + sum(new e - e), which is not exact
+        x.expand(3, -1).zero_()               x - 3 * x, which is wrong
+    """
+    for writing in graph.memory.writings:
+        for view in graph.memory.views_behind(writing.target):
+            fake = tensor_of(view)
+            if fake is not None and may_overlap(fake):
+                return Reason("it writes through a view whose elements share memory", writing.node)
+    return None
+
+
+@rule
+def write_through_gaps(graph: Graph) -> Reason | None:
+    """What windows (`unfold`) leave out of their tensor is zero after a write through them."""
+    for writing in graph.memory.writings:
+        for view in graph.memory.views_behind(writing.target):
+            if view.target in ("unfold", torch.Tensor.unfold) or "aten.unfold" in str(view.target):
+                fake, of = tensor_of(view), tensor_of(view.all_input_nodes[0])
+                if fake is None or of is None or not _as_many(fake, of):
+                    return Reason("it writes through windows with gaps between them", writing.node)
+    return None
+
+
+@rule
+def view_of_a_shared_argument(graph: Graph) -> Reason | None:
+    """Arguments that share memory, of which one is written, are one input of AOTAutograd's; a
+    result that is a view of one of them is then made of that input as if it were the argument:
+
+        def f(t, rows): t.add_(1); return rows.view(-1)         f(t, t[1:]) gives t.view(-1)
+    """
+    for shared in _shared(graph).values():
+        if not graph.memory.written(shared[0]):
+            continue
+        mine = storage_of(_fake(shared[0]))
+        for node in graph.results:
+            fake = tensor_of(node)
+            if fake is not None and storage_of(fake) == mine and not _is_input(node, shared):
+                text = "it returns a view of one of two arguments that share memory and are written"
+                return Reason(text, node)
+    return None
+
+
+@rule
+def write_to_an_argument_of_shared_memory(graph: Graph) -> Reason | None:
+    """Of arguments that share memory, one that overlaps itself cannot be made from the others."""
+    for shared in _shared(graph).values():
+        if graph.memory.written(shared[0]) and any(may_overlap(_fake(node)) for node in shared):
+            return Reason("two arguments share memory, one overlaps itself, and it is written to",
+                          _writer(graph, shared[0]))  # fmt: skip
+    return None
+
+
+@rule
+def returned_input_that_is_written(graph: Graph) -> Reason | None:
+    """AOTAutograd mixes up what it returns and what it writes where an input that requires a
+    gradient is written to, and one that needs none is written to and returned itself:
+
+        def forward(self, x): x.mul_(2); self.calls += 1; return x + 1       returns the calls
+    """
+    given = [(node, fake) for node, fake in graph.given if graph.memory.written(node)]
+    plain = [node for node, fake in given if not fake.requires_grad]
+    returned = [node for node in graph.results if tensor_of(node) is not None]
+    counters = [node for node in returned if _is_input(node, plain)]
+    if not counters:
+        return None
+    trained = {storage_of(fake) for _, fake in given if fake.requires_grad}
+    for writing in graph.memory.written_with_gradients():
+        if not trained.isdisjoint(graph.memory.storages_of(writing.target)):
+            text = "it writes to a tensor that requires a gradient, and to another that it returns"
+            return Reason(text, writing.node)
+    return None
+
+
+@rule
+def operator_with_an_alias(graph: Graph) -> Reason | None:
+    """A custom operator's result shares memory with an argument, which has no functional form."""
+    for node in graph.memory.nodes:
+        if not isinstance(node.target, OpOverload | OpOverloadPacket) or _is_of_torch(node.target):
+            continue
+        results = graph.memory.storages_of(node)
+        if any(not results.isdisjoint(graph.memory.storages_of(n)) for n in node.all_input_nodes):
+            return Reason("a result of a custom operator shares memory with an argument", node)
+    return None
+
+
+# ---- what the rules have in common ----
+
+
+def _fake(node: Node) -> torch.Tensor:
+    fake = tensor_of(node)
+    assert fake is not None, "an input that is a tensor"
+    return fake
+
+
+def _as_many(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Have two tensors equally many elements, whatever symbols are?"""
+    return bool(expression_of(one.numel()) == expression_of(other.numel()))
+
+
+def _shared(graph: Graph) -> dict[int, list[Node]]:
+    """The inputs of each storage that two of them may overlap in."""
+    by_storage: dict[int, list[Node]] = defaultdict(list)
+    for node, fake in graph.given:
+        by_storage[storage_of(fake)].append(node)
+    return {storage: nodes for storage, nodes in by_storage.items() if _overlap(nodes)}
+
+
+def _overlap(nodes: Sequence[Node]) -> bool:
+    ends = sorted(extent(_fake(node)) for node in nodes)
+    return any(first < last for (_, last), (first, _) in itertools.pairwise(ends))
+
+
+def _is_input(node: Node, inputs: Sequence[Node]) -> bool:
+    """Is this an input, or the result of writes to one?"""
+    while node.op != "placeholder" and node.args and isinstance(node.args[0], Node):
+        if not same_layout(_fake(node), tensor_of(node.args[0])):
+            return False
+        node = node.args[0]
+    return node in inputs
+
+
+def _writer(graph: Graph, of: Node) -> Node | None:
+    mine = graph.memory.storages_of(of)
+    writings = graph.memory.writings
+    found = (w.node for w in writings if not mine.isdisjoint(graph.memory.storages_of(w.target)))
+    return next(found, None)
+
+
+def _is_of_torch(target: Any) -> bool:
+    name = str(getattr(target, "namespace", "") or str(target).split(".")[0])
+    return name in _OF_TORCH
+
+
+def _placed(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The calls of `as_strided` that say where in the storage they begin, not of a tensor."""
+    strided = (node for node in nodes if "as_strided" in str(node.target))
+    return (node for node in strided if node.args[3:] or "storage_offset" in node.kwargs)
 
 
 def _is_moved(given: Any) -> bool:
@@ -78,10 +364,16 @@ def _is_moved(given: Any) -> bool:
     return isinstance(offset, torch.SymInt) or offset != 0
 
 
-def _gives_other_elements(module: Any) -> bool:
-    """Is a result an input's memory as another dtype, from a place that is not known?"""
-    graph = module.graph
-    fakes = captured([*graph.find_nodes(op="placeholder"), *graph.output_node().all_input_nodes])
-    dtypes = {x.untyped_storage()._cdata: x.dtype for x in reversed(fakes)}
-    changed = (x for x in fakes if x.dtype != dtypes[x.untyped_storage()._cdata])
-    return any(isinstance(x.storage_offset(), torch.SymInt) for x in changed)
+def where_storage_begins(
+    module: torch.nn.Module, compiled: Callable[..., Any]
+) -> Callable[..., Any]:
+    """The calls of a captured graph: compiled ones, but where a place in the storage is asked for
+    and a tensor does not begin its own."""
+    if next(_placed(Memory.of(module).nodes), None) is None:
+        return compiled
+    return lambda *args: (module.forward if any(map(_is_moved, args)) else compiled)(*args)
+
+
+def captured(nodes: Iterable[Node]) -> list[torch.Tensor]:
+    """The strided tensors among nodes of a graph of TorchDynamo's."""
+    return [fake for node in nodes if (fake := tensor_of(node)) is not None]

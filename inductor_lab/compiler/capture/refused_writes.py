@@ -21,6 +21,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_arg
 
+from inductor_lab.compiler.capture.memory import NEW_LAYOUT
 from inductor_lab.compiler.capture.one_element import is_refused_by_eager
 from inductor_lab.compiler.capture.span import code_line
 from inductor_lab.compiler.torch_door.torch_api import OpOverload, OpOverloadPacket, pytree
@@ -69,6 +70,8 @@ class _WithLines(Interpreter):
 def _may_be_refused(node: Node) -> bool:
     name = _name_of(node)
     if not (_is_in_place(name) or "out" in node.kwargs or node.target is operator.setitem):
+        return False
+    if name in NEW_LAYOUT:
         return False
     args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: n.meta.get("example_value"))
     elementwise = _is_elementwise(name)

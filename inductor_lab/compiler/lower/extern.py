@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import MissingLowering
+from inductor_lab.compiler.capture.memory import may_overlap
 from inductor_lab.compiler.ir.collective import collective_kind
 from inductor_lab.compiler.ir.ops import ELEMENTS
 from inductor_lab.compiler.ir.program import BufferView, ExternArg
@@ -22,7 +23,6 @@ from inductor_lab.compiler.lower.chains import PLACES
 from inductor_lab.compiler.lower.number import made_of_numbers
 from inductor_lab.compiler.lower.registry import Operator
 from inductor_lab.compiler.lower.tensor import TensorValue, layout_of
-from inductor_lab.compiler.torch_door import torch_api
 
 aten = torch.ops.aten
 
@@ -172,17 +172,6 @@ _WRITES_OF_VIEWS = frozenset(
         aten.as_strided_scatter.default, aten.copy.default,
     }
 )  # fmt: skip
-
-
-def may_overlap(fake: torch.Tensor) -> bool:
-    """Could two elements share memory?  Not if a stride steps over all that shorter ones reach."""
-    sizes, strides = (tuple(map(torch_api.size_hint, n)) for n in (fake.shape, fake.stride()))
-    reach = 1
-    for stride, size in sorted(zip(strides, sizes, strict=True)):
-        if size > 1 and stride < reach:
-            return True
-        reach += stride * (size - 1)
-    return False
 
 
 VIEWS = frozenset(

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from inductor_lab.compiler.base.errors import DividedByZero, IndexOutOfRange, LabError
+from inductor_lab.compiler.base.errors import (
+    DividedByZero,
+    IndexOutOfRange,
+    LabError,
+    RunsUncompiled,
+)
 from inductor_lab.compiler.base.operations import perform
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.cpp.printer import by_name, translation_unit
@@ -40,10 +45,6 @@ from inductor_lab.compiler.torch_door.torch_api import mark_boxed
 
 Call = Callable[[list[Any]], Any]
 """Takes one list of arguments, which it empties."""
-
-
-class RunsUncompiled(UserWarning):
-    """Kernels could not be compiled, and errors are suppressed: the graph runs as eager does."""
 
 
 @dataclass(frozen=True, eq=False)
