@@ -47,7 +47,7 @@ def _in_place(
 ) -> TensorValue | None:
     """The result of a write to part of an input that gets the new value, as a call of the operator
     that writes to its argument; None for other calls."""
-    dense = getattr(build.node.meta["val"], "layout", None) is torch.strided
+    dense = getattr(build.node.meta.get("val"), "layout", None) is torch.strided
     if op not in PLACES or build.node not in build.chains.home or not dense:
         return None
     x: TensorValue = args[0]
