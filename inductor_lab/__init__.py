@@ -31,12 +31,12 @@ _HOMES = {
     "Observer": "compiler.base.observer",
     "FusionOptions": "compiler.base.options",
     "Options": "compiler.base.options",
-    "lowers": "compiler.overrides",
-    "override": "compiler.overrides",
+    "lowers": "api.override",
+    "override": "api.override",
     "compare": "stock.compare",
     "read_trace": "stock.trace_log",
     "recompiles": "debug.recompiles.watch_recompiles",
-    "release_memory": "compiler.accelerate.pool",
+    "release_memory": "compiler.accelerators",
     "try_kernel": "debug.explore.edit_kernel",
 }
 _MODULES = {
@@ -46,15 +46,31 @@ __all__ = ["__version__", *_HOMES, *_MODULES]
 
 
 _OPERATIONS = {
+    "ablation": "bench.ablation",
+    "blame_again": "debug.blame.find_blame",
+    "call_again": "debug.recompiles.call_again",
+    "Comparison": "debug.explore.what_if",
+    "compiled_functions_go_first": "notebook.variables",
     "decision_text": "compiler.schedule.text",
+    "dump": "debug.dump.write_dump",
+    "inspect_stock": "stock.live",
     "ladder": "compiler.codegen.triton.ladder",
+    "logging_compiler": "debug.dump.logging_compiler",
+    "measure": "bench.kernels",
     "measured_stock": "stock.times",
+    "open_document": "saved.open_document",
+    "profile": "debug.profile",
     "program_text": "compiler.ir.text",
+    "recompile": "debug.explore.what_if",
     "run_executable": "debug.explore.run_stages",
     "run_graph": "debug.explore.run_stages",
     "run_program": "debug.explore.run_stages",
     "run_schedule": "debug.explore.run_stages",
+    "save": "saved.saving",
     "schedule_text": "compiler.schedule.text",
+    "steps_of": "debug.explore.steps",
+    "with_settings": "stock.settings",
+    "write_trace": "saved.trace",
 }
 
 display.drawn_by(f"{__name__}.widgets")

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.bench.roofline import Spent, duration
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.ir.index import hint
 from inductor_lab.compiler.ir.program import Buffer, read_by
 from inductor_lab.compiler.schedule.cost import extern_cost
 from inductor_lab.compiler.schedule.schedule import Group
+from inductor_lab.compiler.step_time import Spent, duration
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.links import Links, Thing
 from inductor_lab.widgets.parts import link_part

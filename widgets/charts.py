@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from inductor_lab.bench.bench_result import BenchResult, Experiments, SweepResult
 from inductor_lab.bench.machine import Ceilings
-from inductor_lab.bench.roofline import StepTime, duration
+from inductor_lab.compiler.step_time import StepTime, duration
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.markup import Tree, element, text_of, tips
 from inductor_lab.widgets.scales import Scale, log_scale

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode
 from inductor_lab.compiler.ir.program import (
@@ -18,6 +17,7 @@ from inductor_lab.compiler.ir.program import (
     written_by,
 )
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
+from inductor_lab.compiler.step_time import StepTime, duration
 from inductor_lab.compiler.torch_door.torch_api import DTYPE_NAMES
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.links import Links

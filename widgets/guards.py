@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.bench.roofline import duration
 from inductor_lab.compiler.capture.capture import Capture, Guard, readable_source
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.recompiles.call_again import call_with_edits
 from inductor_lab.debug.recompiles.watch_recompiles import recompiles
 from inductor_lab.notebook.language import say

@@ -15,8 +15,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from inductor_lab.bench.roofline import Spent, duration
 from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.step_time import Spent, duration
 from inductor_lab.notebook.language import say, spoken
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets import stock

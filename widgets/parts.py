@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.codegen.cpu.passes import PASSES
 from inductor_lab.compiler.codegen.kernel import Kernel
@@ -19,6 +18,7 @@ from inductor_lab.compiler.ir.program import LoopProgram, written_by
 from inductor_lab.compiler.rewrite.rewrites import Step
 from inductor_lab.compiler.schedule.cost import extern_cost
 from inductor_lab.compiler.schedule.schedule import Decision, Group, Schedule
+from inductor_lab.compiler.step_time import StepTime, duration
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.graphs import (
     cost_text,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from inductor_lab.bench.roofline import duration
 from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.profile import HOST, Profile, Row, shortened
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from html import escape
 
-from inductor_lab.bench.roofline import duration
 from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.distributed.join import Ranks
 from inductor_lab.distributed.timeline import Timeline
 from inductor_lab.notebook.language import say, translate

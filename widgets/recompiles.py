@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from inductor_lab.bench.roofline import duration
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.recompiles.reasons import in_words
 from inductor_lab.debug.recompiles.served import Call
 from inductor_lab.debug.recompiles.watch_recompiles import Compiled, Recompiles

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from inductor_lab.bench.roofline import Spent, StepTime, duration
 from inductor_lab.compiler.base.observer import Phase
+from inductor_lab.compiler.step_time import Spent, StepTime, duration
 from inductor_lab.notebook.language import say
 from inductor_lab.saved.trace import chrome_trace
 from inductor_lab.stock.stock_compilation import StockCompilation

@@ -11,9 +11,11 @@ import torch
 
 from inductor_lab.api.arguments import expect, expect_data
 from inductor_lab.api.compilation import Compilation
+from inductor_lab.api.fusion_names import refuse_unknown
 from inductor_lab.compiler.base.errors import BadOption, LabError
 from inductor_lab.compiler.base.garbage import no_collection_in_captures
 from inductor_lab.compiler.base.observer import Observer, Stopwatch, in_order
+from inductor_lab.compiler.base.operations import find, perform
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.capture.dynamo_listener import recording
 from inductor_lab.compiler.capture.source import source_of_call
@@ -21,10 +23,6 @@ from inductor_lab.compiler.pipeline import GraphCompiler
 from inductor_lab.compiler.records import Call
 from inductor_lab.compiler.runtime.prestart import before_capture
 from inductor_lab.compiler.torch_door import torch_api
-from inductor_lab.debug.dump.write_dump import DumpingCompiler, debug_folder_wanted
-from inductor_lab.debug.explore.what_if import refuse_unknown
-from inductor_lab.debug.torch_logging import TellsTorch
-from inductor_lab.notebook.variables import compiled_functions_go_first
 
 
 def inductor_lab(
@@ -79,17 +77,20 @@ def backend_with(options: Options, observer: Observer | None = None) -> Callable
 
     Where TORCH_COMPILE_DEBUG=1 asks for it, it writes what it makes.
     """
+    make = find("logging_compiler") or GraphCompiler
 
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        from inductor_lab.stock.settings import with_settings
-
-        kind = DumpingCompiler if debug_folder_wanted() else GraphCompiler
-        settled, told = with_settings(options), TellsTorch(observer or Observer())
-        compiler = kind(settled, told, keep=kind is DumpingCompiler)
+        compiler: GraphCompiler = make(_with_settings(options), observer or Observer())
         return compiler.compile(module, inputs, "graph")
 
     _before_captures()
     return backend
+
+
+def _with_settings(options: Options) -> Options:
+    """The options, with the settings of TorchInductor that hold for our compiler too."""
+    settled: Callable[[Options], Options] | None = find("with_settings")
+    return settled(options) if settled else options
 
 
 def _before_captures() -> None:
@@ -125,7 +126,8 @@ def inspect(
     chosen = options if isinstance(options, Options) else Options.make(options, target=target)
     if compiler != "inductor_lab":
         return _inspect_stock(compiler, fn, chosen, observer, args, kwargs)
-    compiled_functions_go_first()
+    if prepare_notebook := find("compiled_functions_go_first"):
+        prepare_notebook()
     watch = Stopwatch(also=observer)
     compilers: list[GraphCompiler] = []
     backend = _backend_that_keeps(compilers, chosen, watch)
@@ -160,13 +162,11 @@ def _backend_that_keeps(
     compilers: list[GraphCompiler], options: Options, watch: Stopwatch
 ) -> Callable[..., Any]:
     """A backend that adds the compiler of each graph to `compilers`."""
-    from inductor_lab.stock.settings import with_settings
-
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         # torch may give up an attempt before it reaches our compiler, and capture again
         compilers[:] = [each for each in compilers if each.parts or each.as_captured]
         watching, number = Stopwatch(also=watch), sum(bool(each.parts) for each in compilers)
-        settled = with_settings(options)
+        settled = _with_settings(options)
         compilers.append(GraphCompiler(settled, watching, keep=True, number=number))
         with watch.phase("graph"):
             return compilers[-1].compile(module, inputs, f"graph{number}")
@@ -187,9 +187,7 @@ def _inspect_stock(
         raise BadOption("compiler", compiler, "'inductor_lab' or 'stock'")
     if chosen.target is not None:
         raise BadOption("target", chosen.target, "stock compiles for this machine only")
-    from inductor_lab.stock.live import inspect_stock
-
-    return inspect_stock(fn, args, kwargs, chosen, observer)
+    return perform("inspect_stock", fn, args, kwargs, chosen, observer)
 
 
 @contextmanager

@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inductor_lab.api.arguments import Count, Gpu, Seconds, checked
 from inductor_lab.compiler.base.display import annotated, live_widget, mime_bundle, write_report
+from inductor_lab.compiler.base.operations import perform
 from inductor_lab.compiler.records import Record
-from inductor_lab.debug.dump.write_dump import dump
-from inductor_lab.debug.explore.what_if import Comparison, recompile
-from inductor_lab.debug.profile import Profile, profile
-from inductor_lab.debug.recompiles.call_again import Again, call_again
-from inductor_lab.saved import saving
-from inductor_lab.saved.trace import write_trace
-from inductor_lab.stock.stock_compilation import StockCompilation
-
-if TYPE_CHECKING:
-    from inductor_lab.bench.ablation import Ablation
-    from inductor_lab.debug.blame.blame_result import Blame
-    from inductor_lab.debug.explore.steps import Steps
 
 
 @checked
@@ -54,19 +43,21 @@ class Compilation(Record):
         The function runs again, with all it does.  Raises BadOption for unknown names, NotRunnable
         for a compilation that was loaded from a file.  `compare` shows what has changed.
         """
-        return recompile(
-            self, forbid=forbid, force=force, fusion_off=fusion_off, rewrites_off=rewrites_off,
-            memory_budget=memory_budget, fusion=fusion, passes_off=passes_off,
+        again: Compilation = perform(
+            "recompile", self, forbid=forbid, force=force, fusion_off=fusion_off,
+            rewrites_off=rewrites_off, memory_budget=memory_budget, fusion=fusion,
+            passes_off=passes_off,
         )  # fmt: skip
+        return again
 
-    def again(self, *args: Any, **kwargs: Any) -> Again:
+    def again(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled function with these arguments: was its code used again, if not, why?
 
         Raises NotRunnable for a compilation that was loaded from a file.
         """
-        return call_again(self, *args, **kwargs)
+        return perform("call_again", self, *args, **kwargs)
 
-    def blame(self, *args: Any, limit: Seconds = 60.0, **kwargs: Any) -> Blame:
+    def blame(self, *args: Any, limit: Seconds = 60.0, **kwargs: Any) -> Any:
         """Who is wrong in the inspected call, or in a call with these arguments?
 
         Says which stage, value, line of code and line of the user's is the first that is wrong; or
@@ -74,19 +65,15 @@ class Compilation(Record):
         something else is told as such.  `limit` is the seconds that the compiled code may take.
         Raises NotRunnable for a compilation that was loaded from a file.
         """
-        from inductor_lab.debug.blame.find_blame import blame_again
+        return perform("blame_again", self, *args, limit=limit, **kwargs)
 
-        return blame_again(self, *args, limit=limit, **kwargs)
-
-    def steps(self) -> Steps:
+    def steps(self) -> Any:
         """The inspected call, line by line of its host programs, with every buffer.
 
         Calls the compiled function once (with its gradient, if it has one) to see what each part is
         given, and steps on copies.  Raises NotRunnable for a compilation that was loaded.
         """
-        from inductor_lab.debug.explore.steps import steps_of
-
-        return steps_of(self)
+        return perform("steps_of", self)
 
     def measure(self, seconds: Seconds = 1.0) -> Compilation:
         """This compilation with the time of each of its kernels and library calls.
@@ -95,20 +82,19 @@ class Compilation(Record):
         and times every step where it runs.  The explorer, the annotated source and saved files show
         the times.  Raises NotRunnable for one that was loaded, or compiled for another machine.
         """
-        from inductor_lab.bench.kernels import measure
+        measured: Compilation = perform("measure", self, seconds)
+        return measured
 
-        return measure(self, seconds)
-
-    def profile(self, steps: Count = 20) -> Profile:
+    def profile(self, steps: Count = 20) -> Any:
         """Where the time of a call goes: a table of kernels and libraries, and a timeline.
 
         Makes the inspected call up to `steps` times with a clock around each step, and as often
         without, in turns; slow calls fewer times, so that it ends within some seconds.  Raises
         NotRunnable for one that was loaded, or compiled for another machine.
         """
-        return profile(self, steps)
+        return perform("profile", self, steps)
 
-    def ablation(self, seconds: Seconds = 2.0) -> Ablation:
+    def ablation(self, seconds: Seconds = 2.0) -> Any:
         """What gives how much: the call with each pass over its loop trees taken out in turn.
 
         Compiles the call once for each pass that changed a C++ kernel (`part.trees` has them), and
@@ -116,13 +102,11 @@ class Compilation(Record):
         `rows` are its values.  Raises NotRunnable for one that was loaded, or compiled for another
         machine.
         """
-        from inductor_lab.bench.ablation import ablation
+        return perform("ablation", self, seconds)
 
-        return ablation(self, seconds)
-
-    def compare(self, other: Compilation) -> Comparison:
+    def compare(self, other: Compilation) -> Any:
         """This compilation (before) and another one (after): numbers and the code's difference."""
-        return Comparison(self, other)
+        return perform("Comparison", self, other)
 
     def annotate(self) -> Any:
         """The source with the bytes that each line moves; a notebook opens a line's own code."""
@@ -137,7 +121,7 @@ class Compilation(Record):
 
     def save(self, path: str | Path) -> Path:
         """Write all data (JSON, no pickle) to `path`; raises CannotWrite."""
-        return saving.save(Path(path), self)
+        return Path(perform("save", Path(path), self))
 
     def dump(self, folder: str | Path) -> Path:
         """Write graphs, IR, schedule, decisions and code as files, named as stock names its own.
@@ -145,11 +129,11 @@ class Compilation(Record):
         `fx_graph_runnable.py` and `output_code.py` of each part run by themselves.  Raises
         CannotWrite.
         """
-        return dump(self, folder)
+        return Path(perform("dump", self, folder))
 
     def trace(self, path: str | Path) -> Path:
         """Write when each phase ran as a Chrome trace, for Perfetto; raises CannotWrite."""
-        return write_trace(Path(path), self.name, self.phases)
+        return Path(perform("write_trace", Path(path), self.name, self.phases))
 
     def report(
         self, path: str | Path, *, ladder: Gpu | None = None, assembly: bool = False
@@ -169,4 +153,4 @@ def load(path: str | Path) -> Any:
     Live parts (running code, results) are gone; raises UnreadableFile if the file is not ours, is
     damaged, or was written by a newer version.
     """
-    return saving.load(Path(path), Compilation, StockCompilation)
+    return perform("open_document", Path(path), Compilation)

@@ -11,7 +11,6 @@ from typing import Any
 
 from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.kernels import ready
-from inductor_lab.bench.roofline import duration
 from inductor_lab.bench.timing import Timings, compare
 from inductor_lab.compiler.base.display import Shown, bytes_text, counted
 from inductor_lab.compiler.base.errors import NotRunnable
@@ -21,6 +20,7 @@ from inductor_lab.compiler.codegen.tree.visit import expressions, walk
 from inductor_lab.compiler.ir.expr import Load
 from inductor_lab.compiler.ir.index import hint
 from inductor_lab.compiler.records import AnyRecord, CompiledPart
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.explore.what_if import call_of, recompile
 from inductor_lab.notebook.columns import last_column
 

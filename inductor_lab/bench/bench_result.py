@@ -9,7 +9,6 @@ from pathlib import Path
 
 from inductor_lab.api.arguments import checked
 from inductor_lab.bench.machine import Ceilings, Machine
-from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.bench.timing import Timings
 from inductor_lab.compiler.base.display import (
     Shown,
@@ -20,6 +19,7 @@ from inductor_lab.compiler.base.display import (
     write_benchmark,
 )
 from inductor_lab.compiler.records import Record
+from inductor_lab.compiler.step_time import StepTime, duration
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.saved import saving
 

@@ -19,7 +19,6 @@ import torch
 
 from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.machine import Ceilings, ceilings, keep
-from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings, clock_of
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.compiler.codegen.host.host_program import QUICKLY
@@ -28,6 +27,7 @@ from inductor_lab.compiler.ir.program import ExternCall
 from inductor_lab.compiler.records import AnyRecord, CompiledPart
 from inductor_lab.compiler.schedule.cost import extern_cost
 from inductor_lab.compiler.schedule.schedule import ScheduleStep
+from inductor_lab.compiler.step_time import StepTime
 from inductor_lab.debug.explore.what_if import made_anew
 
 FEWEST_ROUNDS = 5

@@ -13,14 +13,8 @@ from typing import Any, TypeVar
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab.compiler.accelerate.convolutions import lay_out_training
-from inductor_lab.compiler.accelerate.first_call import FirstCall
-from inductor_lab.compiler.accelerate.flex_attention import forget_blocks
-from inductor_lab.compiler.accelerate.matmul_libraries import choose_libraries
-from inductor_lab.compiler.accelerate.pool import make_room
-from inductor_lab.compiler.accelerate.switches import possible
-from inductor_lab.compiler.accelerate.tune_matmul import asked_for, own_products
-from inductor_lab.compiler.accelerate.warm_graphs import Part, loaded_call, warm_key
+from inductor_lab.compiler import accelerators
+from inductor_lab.compiler.accelerators import effective_options
 from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
 from inductor_lab.compiler.autograd.joint import call_sizes_by_one_name, joint_graph
 from inductor_lab.compiler.autograd.partition import partition
@@ -125,7 +119,7 @@ class GraphCompiler:
             simplify_masks(module)
         trained = (isinstance(x, torch.nn.Parameter) and x.requires_grad for x in inputs)
         self.parameters = frozenset(n for n, yes in enumerate(trained) if yes)
-        off = possible(self.options).accelerators_off
+        off = effective_options(self.options).accelerators_off
         key = "" if self.keep or "warm_graphs" in off else self._key()
         results = captured(module.graph.output_node().all_input_nodes)
         return where_storage_begins(module, torch_aot.aot_autograd(
@@ -135,7 +129,7 @@ class GraphCompiler:
             partition_fn=self.partition,
             decompositions=Repeats(self._definitions()).definitions,
             keep_input_writes=may_write_inputs(inputs), overlapping=any(map(may_overlap, results)),
-            around=FirstCall(module, inputs, key, self._found, "bare_calls" not in off),
+            around=accelerators.around(module, inputs, key, self._found, "bare_calls" not in off),
         ))  # fmt: skip
 
     def _definitions(self) -> dict[Any, Any]:
@@ -146,8 +140,7 @@ class GraphCompiler:
 
     def _key(self) -> str:
         """What a graph on disk must have been compiled with; "" if it shall not be kept."""
-        changed = changed_at_run_time()
-        return "" if changed is None else warm_key(self.options, self.parameters, changed)
+        return accelerators.warm_key(self.options, self.parameters, changed_at_run_time())
 
     def _found(self, remake: partial[Any]) -> None:
         """Tell the observer of a part that was compiled by another process."""
@@ -159,8 +152,7 @@ class GraphCompiler:
         """AOTAutograd's partition_fn: cut the joint graph in two."""
         self.trained = True
         call_sizes_by_one_name(module)
-        forget_blocks(module)
-        lay_out_training(module, frozenset(self.options.rewrites_off))
+        accelerators.edit_joint(module, self.options)
         if self.keep:
             self.joint = joint_graph(module, num_fwd_outputs, earlier=self.captured)
         forward, backward, self.split = self._phase(
@@ -176,7 +168,7 @@ class GraphCompiler:
     @no_collection()
     def compile_part(self, module: GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
-        options, eager = possible(self.options), self._uncompiled(module)
+        options, eager = effective_options(self.options), self._uncompiled(module)
         module, writes = written_apart(module)
         work = module
 
@@ -195,21 +187,23 @@ class GraphCompiler:
         mine = PHASES_GIVEN.get("schedule")
         made_by = partial(scheduled_by, mine) if mine else schedule_program
         scheduler = partial(made_by, options=fusion)
-        choose = partial(own_products, work.graph, options, lower, scheduler)
-        ours, products = phase("products", choose) if asked_for(options) else (frozenset(), ())
+        choose = partial(accelerators.matmul_nests, work.graph, options, lower, scheduler)
+        ours, products = (
+            phase("products", choose) if accelerators.wants_nests(options) else (frozenset(), ())
+        )
         loops = phase("lower", lambda: lower(own_products=ours))
         if options.target is not None:
             loops = retarget(loops)
         schedule = phase("schedule", lambda: scheduler(loops))
         schedule, libraries = phase(
-            "libraries", lambda: choose_libraries(schedule, options, trained=self.trained)
+            "libraries", lambda: accelerators.choose_libraries(schedule, options, self.trained)
         )
         if not options.emulate_precision_casts:
             schedule = keep_precision(schedule)
         kernels = phase("codegen", lambda: generate_kernels(schedule, options))
         host = phase("host", lambda: host_program(schedule, kernels, options))
         traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
-        make_room(schedule, options)
+        accelerators.before_load(schedule, options)
         ahead = not self.keep
         load = partial(build_executable, schedule, kernels, host, options, traces, ahead, eager)
         executable = phase("load", load) if options.target is None else None
@@ -223,8 +217,9 @@ class GraphCompiler:
             )  # fmt: skip
         if executable is None:
             return eager  # type: ignore[no-any-return]  # with a target it is there
-        remake = None if loops.callees else partial(loaded_call, schedule, kernels, host, options)
-        return Part(recorded(executable.call, loops, options), remake, traces)
+        built_from = None if loops.callees else (schedule, kernels, host, options)
+        call = recorded(executable.call, loops, options)
+        return accelerators.kept(call, built_from, traces)  # type: ignore[no-any-return]
 
     def _uncompiled(self, module: GraphModule) -> Any:
         """The graph as it is now, where it may have to run (for the GPU of another machine, and if

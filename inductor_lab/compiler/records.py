@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 import torch
 
-from inductor_lab.bench.roofline import StepTime
-from inductor_lab.compiler.accelerate.matmul_libraries import Choice
 from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
 from inductor_lab.compiler.base.display import Shown, bytes_text, counted
 from inductor_lab.compiler.base.errors import NotPicklable
@@ -30,10 +28,12 @@ from inductor_lab.compiler.codegen.tree.tree_history import KernelTrees
 from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS, written_kernels
 from inductor_lab.compiler.ir.index import ASSUMED
 from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
+from inductor_lab.compiler.library_choice import Choice
 from inductor_lab.compiler.rewrite.decompose.decomposition_record import Decomposed
 from inductor_lab.compiler.rewrite.rewrites import Rewrites
 from inductor_lab.compiler.runtime.executable import Executable
 from inductor_lab.compiler.schedule.schedule import Cost, Schedule, fused_text
+from inductor_lab.compiler.step_time import StepTime
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,11 +27,11 @@ from inductor_lab.bench.kernels import (
     seconds_of,
     with_times,
 )
-from inductor_lab.bench.roofline import StepTime, duration
 from inductor_lab.compiler.base.display import Shown
 from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.compiler.records import AnyRecord, CompiledPart
 from inductor_lab.compiler.schedule.schedule import ScheduleStep
+from inductor_lab.compiler.step_time import StepTime, duration
 from inductor_lab.saved.trace import write_trace
 
 HOST = "between kernels"

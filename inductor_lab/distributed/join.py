@@ -17,11 +17,11 @@ from typing import Any
 
 from inductor_lab.api.arguments import checked
 from inductor_lab.api.compilation import Compilation, load
-from inductor_lab.bench.roofline import duration
 from inductor_lab.compiler.base.display import Shown, bytes_text, counted
 from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.compiler.ir.program import ExternCall
 from inductor_lab.compiler.records import CompiledPart
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.distributed.timeline import Timeline, timeline
 
 

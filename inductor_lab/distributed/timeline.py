@@ -15,7 +15,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from inductor_lab.api.arguments import Count, checked
-from inductor_lab.bench.roofline import duration
 from inductor_lab.compiler.base.display import Shown, bytes_text
 from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.compiler.ir.collective import RATES, Rates
@@ -23,6 +22,7 @@ from inductor_lab.compiler.records import CompiledPart, Record
 from inductor_lab.compiler.schedule.cost import extern_cost
 from inductor_lab.compiler.schedule.order.overlap import Clock, bytes_on_wire
 from inductor_lab.compiler.schedule.schedule import Group
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.profile import Profile
 
 NVLINK = RATES["cuda"]

@@ -44,11 +44,11 @@ MAX_NESTING = 40
 """A row is written inside the row that uses it, unless that nests deeper than this."""
 
 MODULES = {
-    "accelerate.libraries": "compiler.accelerate.matmul_libraries",
+    "accelerate.libraries": "compiler.library_choice",
     "autograd.result": "compiler.autograd.graphs",
     "bench.machine": "bench.machine",
     "bench.result": "bench.bench_result",
-    "bench.roofline": "bench.roofline",
+    "bench.roofline": "compiler.step_time",
     "bench.timing": "bench.timing",
     "capture.eager": "compiler.capture.eager",
     "capture.graph": "compiler.capture.fx_graph",

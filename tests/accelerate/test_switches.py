@@ -10,14 +10,16 @@ from torch._dynamo.utils import counters
 from torch.testing import assert_close
 
 import inductor_lab as lab
-from inductor_lab.compiler.accelerate import bare_calls, switches
+from inductor_lab.compiler import accelerators
+from inductor_lab.compiler.accelerate import bare_calls
 from inductor_lab.compiler.accelerate.packing import WEIGHTS
 from inductor_lab.compiler.accelerate.pool import POOL
 from inductor_lab.compiler.base.errors import BadOption
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.torch_door.torch_names import OPTIONAL
 
-OFF = [(), *((name,) for name in switches.NEEDS), ("all",)]
+NEEDS = {one.name: one.needs for one in accelerators.ACCELERATORS if one.needs}
+OFF = [(), *((name,) for name in accelerators.NAMES), ("all",)]
 
 
 class Net(torch.nn.Module):
@@ -121,25 +123,26 @@ def test_weights_are_not_packed_and_memory_is_not_kept() -> None:
     assert (WEIGHTS.nbytes, POOL.held) == (weights, kept)
 
 
-@pytest.mark.parametrize("name", [name for name, feature in switches.NEEDS.items() if feature])
+@pytest.mark.parametrize("name", NEEDS)
 def test_it_is_off_by_itself_where_torch_lacks_a_name(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lacking = switches.NEEDS[name]
+    lacking = NEEDS[name]
     assert lacking in OPTIONAL
-    assert name not in switches.possible(Options()).accelerators_off
-    monkeypatch.setattr(switches, "missing", lambda feature: ("x",) if feature == lacking else ())
-    assert switches.possible(Options()).accelerators_off == (name,)
+    assert name not in accelerators.effective_options(Options()).accelerators_off
+    missing = {lacking: ("x",)}
+    monkeypatch.setattr(accelerators, "missing", lambda feature: missing.get(feature, ()))
+    assert accelerators.effective_options(Options()).accelerators_off == (name,)
 
 
 def test_other_options_agree() -> None:
-    options = switches.possible(Options.make({"accelerators_off": "all"}))
-    assert options.accelerators_off == tuple(switches.NEEDS)
+    options = accelerators.effective_options(Options.make({"accelerators_off": "all"}))
+    assert options.accelerators_off == tuple(accelerators.NAMES)
     assert (options.matmul, options.memory_pool, options.pack_weights) == ("aten", 0.0, False)
     assert options.rewrites_off == ("convolutions",)
-    assert switches.possible(options) == options
+    assert accelerators.effective_options(options) == options
 
 
 def test_a_name_that_is_none() -> None:
     with pytest.raises(BadOption, match="bare_calls"):
-        switches.possible(Options(accelerators_off=("speed",)))
+        accelerators.effective_options(Options(accelerators_off=("speed",)))

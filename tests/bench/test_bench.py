@@ -17,9 +17,9 @@ import inductor_lab as lab
 from inductor_lab.bench.bench_result import APART, BenchResult, roofline_table
 from inductor_lab.bench.kernels import timed
 from inductor_lab.bench.progress import Progress
-from inductor_lab.bench.roofline import StepTime
 from inductor_lab.compiler.base.errors import BadArguments, BadOption, NothingToChange
 from inductor_lab.compiler.runtime.prestart import tell_of_mode
+from inductor_lab.compiler.step_time import StepTime
 
 QUICK = {"seconds": 0.05, "cold": False, "kernels": False}
 

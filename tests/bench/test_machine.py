@@ -21,7 +21,7 @@ from inductor_lab.bench.machine import (
     keep,
     measured,
 )
-from inductor_lab.bench.roofline import StepTime
+from inductor_lab.compiler.step_time import StepTime
 
 HERE = Machine("a processor", 2, "2.13")
 LIMITS = Ceilings(HERE, ((1_000, 4e9), (1_000_000, 2e9)), {"float32": 1e11, "float64": 5e10})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,9 @@ ALLOWED: dict[str, set[str]] = {
 }
 BASE = {"base", "torch_door"}
 COMPILER = PACKAGE / "compiler"
+
+# Files of compiler/ that use all phases, so no phase imports them.
+OVER_ALL_PHASES = {"pipeline", "records", "overrides", "accelerators"}
 
 # Folders that stand above the whole compiler.
 ABOVE = {"api", "bench", "course", "debug", "distributed", "notebook", "saved", "stock"}
@@ -69,12 +73,23 @@ def of_ours(module: str) -> str:
 
 
 def wrong_way(path: Path) -> list[str]:
-    phase = phase_of(path)
-    if not phase or phase in ABOVE:
-        return []
-    allowed = ALLOWED[phase] | BASE | {phase}
-    used = {of_ours(module) for module in imports(path)} - {""}
-    return [f"{path.relative_to(ROOT)} imports {name}" for name in sorted(used - allowed)]
+    """What a file of the compiler or of api/ imports, or names in a string, and should not."""
+    top, phase = path.relative_to(PACKAGE).parts[0], phase_of(path)
+    if top == "compiler":
+        above = {*map(of_ours, strings_and_imports(path))} & ABOVE
+        phases = {of_ours(module) for module in strings_and_imports(path)} & {*ALLOWED}
+        allowed = ALLOWED[phase] | BASE | {phase} if phase else {*ALLOWED} - {"accelerate"}
+        if path == COMPILER / "accelerators.py":
+            allowed |= {"accelerate"}
+        wrong = above | (phases - allowed)
+        if phase:
+            wrong |= {of_ours(name) for name in imports(path)} & OVER_ALL_PHASES - {"accelerator"}
+    elif top == "api":
+        used = {of_ours(module) for module in strings_and_imports(path)}
+        wrong = used & (ABOVE - {"api"}) | used & {"accelerate"}
+    else:
+        wrong = set()
+    return [f"{path.relative_to(ROOT)} imports {name}" for name in sorted(wrong)]
 
 
 def test_phases_import_one_way() -> None:
@@ -97,23 +112,36 @@ def test_a_wrong_import_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     (tmp_path / "compiler" / "ir").mkdir(parents=True)
     bad = tmp_path / "compiler" / "ir" / "bad.py"
+    monkeypatch.setitem(globals(), "COMPILER", tmp_path / "compiler")
     bad.write_text("def f():\n    from inductor_lab.compiler.schedule.schedule import Group\n")
     assert wrong_way(bad) == ["compiler/ir/bad.py imports schedule"]
+    bad.write_text("if TYPE_CHECKING:\n    from inductor_lab.debug.minify import run\n")
+    assert wrong_way(bad) == ["compiler/ir/bad.py imports debug"]
+    (tmp_path / "compiler" / "runtime").mkdir()
+    (tmp_path / "compiler" / "runtime" / "bad.py").write_text('HOME = "inductor_lab.stock.live"')
+    monkeypatch.setitem(globals(), "is_module", lambda name: True)
+    bad = tmp_path / "compiler" / "runtime" / "bad.py"
+    assert wrong_way(bad) == ["compiler/runtime/bad.py imports stock"]
 
 
 def test_nothing_below_the_widgets_names_them() -> None:
     """But for the package itself, which says once what draws."""
-    naming = [path for path in files() if "inductor_lab.widgets" in strings_and_imports(path)]
+    naming = [path for path in files() if "widgets" in map(of_ours, strings_and_imports(path))]
     assert naming == []
     assert "widgets" in (PACKAGE / "__init__.py").read_text(encoding="utf-8")
 
 
 def strings_and_imports(path: Path) -> set[str]:
-    """Modules that a file imports, and names that it writes down to be imported."""
+    """Modules that a file imports, and those that it names in a string to be imported."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     written = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and
                isinstance(n.value, str)}  # fmt: skip
-    return {".".join(name.split(".")[:2]) for name in written | set(imports(path))}
+    return {name for name in written if re.fullmatch(r"inductor_lab(\.\w+)+", name)
+            and is_module(name)} | set(imports(path))  # fmt: skip
+
+
+def is_module(name: str) -> bool:
+    return (PACKAGE.parent / name.replace(".", "/")).with_suffix(".py").exists()
 
 
 def module_name(path: Path) -> str:
@@ -169,12 +197,13 @@ def test_each_operation_of_a_record_has_a_home() -> None:
         for path in files()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        and node.func.id == "perform" and isinstance(node.args[0], ast.Constant)
+        and node.func.id in ("perform", "find") and node.args
+        and isinstance(node.args[0], ast.Constant)
     }  # fmt: skip
     assert called == set(inductor_lab._OPERATIONS)
     for name, module in inductor_lab._OPERATIONS.items():
         text = PACKAGE.joinpath(*module.split(".")).with_suffix(".py").read_text(encoding="utf-8")
-        assert f"\ndef {name}(" in text
+        assert f"\ndef {name}(" in text or f"\nclass {name}:" in text or f"\nclass {name}(" in text
 
 
 def test_nobody_imports_torch_inductor() -> None:

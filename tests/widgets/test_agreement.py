@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from torch.nn.attention.flex_attention import flex_attention
 
 import inductor_lab as lab
-from inductor_lab.bench.roofline import duration
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.schedule.cost import extern_cost
 from inductor_lab.compiler.schedule.schedule import Group
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.widgets.markup import inside, text_of
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.plain import plain_document

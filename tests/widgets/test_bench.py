@@ -20,9 +20,9 @@ from inductor_lab.bench.bench_result import (
 )
 from inductor_lab.bench.machine import Ceilings, Machine
 from inductor_lab.bench.progress import Progress
-from inductor_lab.bench.roofline import StepTime
 from inductor_lab.bench.timing import Timings
 from inductor_lab.compiler.base.errors import CannotWrite, UnknownName
+from inductor_lab.compiler.step_time import StepTime
 from inductor_lab.widgets.bench import html, tree
 from inductor_lab.widgets.bench_live import running
 from inductor_lab.widgets.charts import bench_chart

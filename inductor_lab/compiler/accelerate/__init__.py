@@ -1,1 +1,1 @@
-"""What a correct compiler does not need, each with a switch (`switches.py`)."""
+"""What a correct compiler does not need, each with a switch (`registration.py`)."""

@@ -34,6 +34,7 @@ from inductor_lab.compiler.ir.program import (
     Layout,
     LoopProgram,
 )
+from inductor_lab.compiler.library_choice import Choice
 from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 from inductor_lab.compiler.runtime.toolchain.background_compile import wait_for_all
 from inductor_lab.compiler.runtime.toolchain.find_compiler import cpu_identity
@@ -53,10 +54,6 @@ OPERATIONS_A_BYTE = 5
 ROUNDS = range(3, 12)
 SECONDS = 0.06
 """Measuring ends after the round in which that much is spent, within these numbers of rounds."""
-MARGIN = 0.9
-"""oneDNN must take less than this share of ATen's time: a tie keeps what eager does."""
-PACKED_MARGIN = 0.95
-"""The same for a packed weight, against the faster of the two: a tie keeps the memory."""
 STEADY = 1.5
 """The median of a candidate's times may be so many times the best one; else the machine had other
 work, and all are measured anew, at most `ATTEMPTS` times."""
@@ -70,47 +67,6 @@ class Unsteady(Exception):
     def __init__(self, seconds: dict[str, float]) -> None:
         self.seconds = seconds
 
-
-@dataclass(frozen=True, repr=False)
-class Choice:
-    """One product, the seconds that each candidate took, and which was chosen.
-
-    The candidates are "ATen", on a CPU "oneDNN", and, where the weight may be packed, "oneDNN
-    packed" and "MKL packed"; on a GPU "Triton", a kernel of ours, each with what comes after it
-    (`tune_matmul.py`).
-    """
-
-    op: str
-    sizes: tuple[int, int, int]
-    dtype: str
-    seconds: tuple[tuple[str, float], ...]
-
-    @property
-    def plain(self) -> str:
-        """The faster candidate that takes the weight as it is."""
-        took = dict(self.seconds)
-        other, margin = ("Triton", PACKED_MARGIN) if "Triton" in took else ("oneDNN", MARGIN)
-        return other if took[other] < margin * took["ATen"] else "ATen"
-
-    @property
-    def chosen(self) -> str:
-        took = dict(self.seconds)
-        best = min(took, key=lambda candidate: took[candidate])
-        good = best.endswith("packed") and took[best] < PACKED_MARGIN * took[self.plain]
-        return best if good else self.plain
-
-    @property
-    def packed(self) -> str | None:
-        """The library that a weight is packed for."""
-        return self.chosen.removesuffix(" packed") if self.chosen.endswith("packed") else None
-
-    def __str__(self) -> str:
-        m, k, n = self.sizes
-        times = ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, seconds in self.seconds)
-        return f"{self.op} ({m}, {k}) x ({k}, {n}) {self.dtype}: {times}: {self.chosen}"
-
-    def __repr__(self) -> str:
-        return f"<{self}>"
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=POOL.renew_lock)
 
 
-def make_room(schedule: Schedule, options: Options) -> None:
+def reserve_pool(schedule: Schedule, options: Options) -> None:
     """Let the pool keep what calls of this program need."""
     POOL.allow(int(options.memory_pool * schedule.memory.peak_after))
 

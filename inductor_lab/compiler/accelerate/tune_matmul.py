@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from inductor_lab.compiler.accelerate.matmul_libraries import PRODUCTS, Choice
+from inductor_lab.compiler.accelerate.matmul_libraries import PRODUCTS
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.dedupe_kernels import same_text
 from inductor_lab.compiler.codegen.generate import generate_kernels
@@ -35,6 +35,7 @@ from inductor_lab.compiler.ir.program import (
     LoopProgram,
     written_by,
 )
+from inductor_lab.compiler.library_choice import Choice
 from inductor_lab.compiler.lower.ops.matmul_nests import VIEWS
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from inductor_lab.compiler.torch_door.torch_api import without_modes

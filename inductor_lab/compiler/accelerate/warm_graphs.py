@@ -28,7 +28,7 @@ import torch.distributed as dist
 
 import inductor_lab
 from inductor_lab.compiler.accelerate.bare_calls import Compiled
-from inductor_lab.compiler.accelerate.pool import make_room
+from inductor_lab.compiler.accelerate.pool import reserve_pool
 from inductor_lab.compiler.base.errors import NoCompiler
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
@@ -78,7 +78,7 @@ def loaded_call(
     traces: Mapping[str, str],
 ) -> Callable[[list[Any]], tuple[Any, ...]]:
     """The call of a graph that was compiled in another process; `traces` as `build_executable`."""
-    make_room(schedule, options)
+    reserve_pool(schedule, options)
     built = build_executable(schedule, kernels, host, options, traces, ahead=True)
     return recorded(built.call, schedule.program, options)
 

@@ -19,6 +19,18 @@ def define(modules: Mapping[str, str]) -> None:
     _DEFINED_IN.update(modules)
 
 
-def perform(operation: str, *args: Any) -> Any:
-    """Call an operation of a record's, which is its first argument."""
-    return getattr(importlib.import_module(_DEFINED_IN[operation]), operation)(*args)
+def perform(operation: str, *args: Any, **kwargs: Any) -> Any:
+    """Call an operation; the record that it is of is its first argument."""
+    return getattr(importlib.import_module(_DEFINED_IN[operation]), operation)(*args, **kwargs)
+
+
+def find(operation: str) -> Any:
+    """An operation that a compile can do without; None if the package that defines it was deleted.
+    """
+    home = _DEFINED_IN[operation]
+    try:
+        return getattr(importlib.import_module(home), operation)
+    except ModuleNotFoundError as error:
+        if f"{home}.".startswith(f"{error.name}."):
+            return None
+        raise

@@ -70,7 +70,7 @@ class Options:
                     loops, slow and right (`codegen/cpu/passes.py` lists them)
     accelerators_off  names of what a right compiler does not need, to be left out, or "all":
                     `bare_calls`, `convolutions`, `libraries`, `packed_weights`, `pool`,
-                    `warm_graphs` (`accelerate/switches.py`)
+                    `warm_graphs` (`accelerators.py`)
     fusion          `FusionOptions`, or a dict of its fields
     emulate_precision_casts  True rounds float16 and bfloat16 after every operation, as eager does;
                     False keeps float32 inside of a kernel and rounds what it stores

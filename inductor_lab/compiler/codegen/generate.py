@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 from inductor_lab.compiler.base.errors import working_on
 from inductor_lab.compiler.base.options import Options
@@ -14,7 +15,6 @@ from inductor_lab.compiler.codegen.cpu.passes import switched_off
 from inductor_lab.compiler.codegen.dedupe_kernels import Twins, shared
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.codegen.parameters import with_lengths
-from inductor_lab.compiler.codegen.triton.printer import triton_kernel
 from inductor_lab.compiler.ir.program import Buffer, ExternCall, read_by, views_in
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
@@ -63,6 +63,13 @@ def _kernel(
     target = options.target.split(":")[0] if options.target else device
     kernel = triton_kernel(group, buffers, f"triton_{group.name}", device=target)
     return replace(kernel, parameters=with_lengths(kernel.parameters, options.check_bounds))
+
+
+def triton_kernel(*args: Any, **kwargs: Any) -> Kernel:
+    """The kernel in Triton.  The printer is loaded at its first use: a CPU does not need it."""
+    from inductor_lab.compiler.codegen.triton import printer
+
+    return printer.triton_kernel(*args, **kwargs)
 
 
 def _language(device: str, options: Options) -> str:

@@ -16,6 +16,9 @@ from inductor_lab.compiler.ir.program import Buffer
 from inductor_lab.compiler.ir.value import Value
 from inductor_lab.compiler.schedule.schedule import Group
 
+MARK = "inductor_lab"
+"""A file that marks our kernels in Triton's cache folder, which all programs share."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line(Value):

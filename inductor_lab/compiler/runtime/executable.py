@@ -28,6 +28,7 @@ from inductor_lab.compiler.ir.collective import NAMESPACES
 from inductor_lab.compiler.ir.expr import NO_ORIGINS
 from inductor_lab.compiler.ir.higher_order import Written
 from inductor_lab.compiler.ir.program import LoopProgram
+from inductor_lab.compiler.runtime import memory as _helpers_of_host_programs  # noqa: F401
 from inductor_lab.compiler.runtime.check_bounds import checked_function, is_checked
 from inductor_lab.compiler.runtime.failing_lines import dividing, gathering
 from inductor_lab.compiler.runtime.host_file import host_file

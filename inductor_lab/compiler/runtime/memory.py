@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import BrokenPromise, IntegerTooLarge
+from inductor_lab.compiler.codegen.host.host_program import HELPERS
 from inductor_lab.compiler.runtime.toolchain.shared_library import place_of
 from inductor_lab.compiler.torch_door.torch_api import (
     empty_strided_cpu,
@@ -20,6 +21,7 @@ __all__ = [
     "empty_strided_cpu", "empty_strided_cuda", "int64", "laid_out", "reinterpret", "restrided",
     "view_of",
 ]  # fmt: skip
+HELPERS.update(dict.fromkeys(__all__, __name__))
 CPU = torch.device("cpu")
 
 

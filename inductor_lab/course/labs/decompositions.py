@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from inductor_lab.api.backend import inspect
-from inductor_lab.compiler.overrides import override
+from inductor_lab.api.override import override
 from inductor_lab.compiler.rewrite.aten.identities import RULES, identity
 from inductor_lab.compiler.torch_door.torch_api import TorchDispatchMode
 from inductor_lab.course.exercise import Exercise, exercise, expected

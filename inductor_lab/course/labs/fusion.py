@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import torch
 
 from inductor_lab.api.backend import inspect
+from inductor_lab.api.override import override
 from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.compiler.base.options import FusionOptions
 from inductor_lab.compiler.ir.program import LoopProgram
-from inductor_lab.compiler.overrides import override
 from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
 from inductor_lab.compiler.schedule.user_schedule import scheduled_by
 from inductor_lab.course.exercise import Exercise, exercise, expected, given

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias, get_args
 import torch
 
 from inductor_lab.api.backend import inspect
+from inductor_lab.api.override import override
 from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.compiler.ir.expr import Expr
 from inductor_lab.compiler.lower.ops.pointwise import elementwise
 from inductor_lab.compiler.lower.promote import TO_FLOAT
-from inductor_lab.compiler.overrides import override
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.labs.beside import lines, matrices
 from inductor_lab.course.language import say

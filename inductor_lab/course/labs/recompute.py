@@ -16,11 +16,11 @@ import torch
 
 from inductor_lab.api.backend import inspect
 from inductor_lab.api.compilation import Compilation
+from inductor_lab.api.override import override
 from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.timing import compare
 from inductor_lab.compiler.autograd.graphs import Partition
 from inductor_lab.compiler.base.display import bytes_text
-from inductor_lab.compiler.overrides import override
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, bars
 from inductor_lab.notebook.columns import padded

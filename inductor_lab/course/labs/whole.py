@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from inductor_lab.api.backend import inspect
-from inductor_lab.compiler.overrides import override
+from inductor_lab.api.override import override
 from inductor_lab.compiler.rewrite.aten.identities import RULES, Edit, identity
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.labs.beside import foretold, lines, marked, numbers, still_possible

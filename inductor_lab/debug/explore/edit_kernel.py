@@ -23,7 +23,6 @@ import torch
 
 from inductor_lab.api.arguments import Seconds, checked
 from inductor_lab.bench.kernels import Clock
-from inductor_lab.bench.roofline import duration
 from inductor_lab.bench.timing import Timings
 from inductor_lab.compiler.base.errors import UnknownName
 from inductor_lab.compiler.codegen.cpp.printer import translation_unit
@@ -33,6 +32,7 @@ from inductor_lab.compiler.runtime.cache.kernel_cache import scratch
 from inductor_lab.compiler.runtime.executable import Executable, cpp_function
 from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 from inductor_lab.compiler.runtime.toolchain.shared_library import LIBRARY, SOURCE, Library
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.blame.run_graphs import is_random
 from inductor_lab.debug.blame.stages import run_graph
 from inductor_lab.debug.compare.precision import Judged, judge

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from inductor_lab.compiler.base.display import Shown
-from inductor_lab.compiler.base.errors import BadOption, NotRunnable, unknown_name
-from inductor_lab.compiler.base.options import FusionOptions, Options, names, within
-from inductor_lab.compiler.ir.program import BufferKind, LoopProgram
-from inductor_lab.compiler.records import AnyRecord, Call, CompiledGraph, CompiledPart, Record
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.base.options import Options, names
+from inductor_lab.compiler.records import AnyRecord, Call, CompiledPart, Record
 from inductor_lab.compiler.torch_door.torch_api import pytree
 
 Pairs = Iterable[tuple[str, ...]]
@@ -45,38 +44,6 @@ def made_anew(compilation: AnyRecord, options: Options | None = None) -> AnyReco
                 vars(value).pop(MARK, None)
     made: AnyRecord = call.under(call.options if options is None else options)
     return made
-
-
-def _decided(program: LoopProgram) -> set[str]:
-    """The buffers that decisions are about: what steps make, and inputs that are written to."""
-    given = (BufferKind.INPUT, BufferKind.CONSTANT)
-    made = {name for name, buffer in program.buffers.items() if buffer.kind not in given}
-    return made | {write.base for write in program.partial_writes}
-
-
-def refuse_unknown(fusion: FusionOptions, graphs: Sequence[CompiledGraph]) -> None:
-    """Raise BadOption for a pair to force or forbid that no part of the graphs has."""
-    made = {
-        f"g{number}.{part.name}": _decided(part.loops)
-        for number, graph in enumerate(graphs)
-        for part in graph.parts
-    }
-    for option in ("force", "forbid"):
-        for pair in getattr(fusion, option):
-            parts = [part for part in made if within((pair,), part)]
-            known = sorted(set().union(*(made[part] for part in parts)), key=lambda n: (len(n), n))
-            wrong = [name for name in pair[:2] if name not in known]
-            todo = ""
-            if not made:
-                todo = "no graph was captured, so there is no buffer"
-            elif not parts:
-                todo = "\n  ".join(unknown_name("part", pair[-1], made))
-            elif wrong:
-                todo = "\n  ".join(unknown_name("buffer", wrong[0], known))
-            elif not any(made[part].issuperset(pair[:2]) for part in parts):
-                todo = f"no single part has both buffers: {', '.join(parts)}"
-            if todo:
-                raise BadOption(f"fusion.{option}", pair, todo=todo)
 
 
 def recompile(

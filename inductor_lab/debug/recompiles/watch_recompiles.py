@@ -32,10 +32,10 @@ from dataclasses import dataclass, field
 from types import CodeType
 
 from inductor_lab.api.arguments import checked
-from inductor_lab.bench.roofline import duration
 from inductor_lab.compiler.base.display import Shown, counted, draw
 from inductor_lab.compiler.capture import events
 from inductor_lab.compiler.capture.capture import Recompile
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.compiler.torch_door import torch_api, torch_logs
 from inductor_lab.debug.recompiles.served import Call, Served, stretches
 from inductor_lab.debug.recompiles.uncompiled import Uncompiled

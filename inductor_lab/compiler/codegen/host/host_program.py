@@ -54,18 +54,9 @@ QUICK = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
 """The fastest allocation on a device."""
 QUICKLY = {f"aten.{n}.default": f"torch_{n}" for n in ("addmm", "bmm", "convolution", "mm")}
 """Operators called as `torch_mm = torch.mm`, which reads its arguments in less time."""
-HELPERS = {
-    "POOL": "inductor_lab.compiler.accelerate.pool",
-    "call_higher_order": call_higher_order.__module__,
-    "empty_strided_cpu": "inductor_lab.compiler.runtime.memory",
-    "empty_strided_cuda": "inductor_lab.compiler.runtime.memory",
-    "int64": "inductor_lab.compiler.runtime.memory",
-    "laid_out": "inductor_lab.compiler.runtime.memory",
-    "reinterpret": "inductor_lab.compiler.runtime.memory",
-    "restrided": "inductor_lab.compiler.runtime.memory",
-    "view_of": "inductor_lab.compiler.runtime.memory",
-}
-"""What a host program may call, apart from kernels and ATen, and where it is."""
+HELPERS: dict[str, str] = {"call_higher_order": call_higher_order.__module__}
+"""What a host program may call, apart from kernels and ATen, and the module that defines it.
+`runtime/memory.py` and accelerators (`accelerators.py`) add to it."""
 
 
 def host_program(
@@ -73,7 +64,7 @@ def host_program(
 ) -> HostProgram:
     """Write the program that runs a schedule; `kernels` holds one for each group, in order."""
     program = schedule.program
-    writer = _Writer(schedule, pooled=options.memory_pool > 0)
+    writer = _Writer(schedule, pooled=options.memory_pool > 0 and "POOL" in HELPERS)
     parameters = tuple(str(entry) for entry in program.inputs)
     writer.unpack(parameters)
     remaining = iter(kernels)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_lab.compiler.base.errors import CompileFailed, UnknownTarget
-from inductor_lab.compiler.codegen.kernel import Kernel
+from inductor_lab.compiler.codegen.kernel import MARK, Kernel
 from inductor_lab.compiler.codegen.triton.printer import triton_kernel
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ POSSIBLE = 'possible: "cuda:80", "cuda:90", "cuda:100" (compute capability), "hi
 
 ERROR_LINES = 12
 
-MARK = "inductor_lab"
-"""A file that marks our kernels in Triton's cache folder, which all programs share."""
 
 
 def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from inductor_lab.compiler.codegen.triton.ladder import MARK
+from inductor_lab.compiler.codegen.kernel import MARK
 from inductor_lab.compiler.runtime.cache.workspace import delete_if_left
 from inductor_lab.compiler.torch_door import torch_aot
 

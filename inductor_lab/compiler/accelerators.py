@@ -1,0 +1,136 @@
+"""The accelerators that are there, and the pipeline's calls of them.
+
+This is the only file of the compiler that imports `accelerate/`.  Without that folder everything
+still compiles, to slower programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from torch.fx import GraphModule
+
+from inductor_lab.compiler.accelerator import Accelerator
+from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.host.host_program import HELPERS
+from inductor_lab.compiler.library_choice import Choice
+from inductor_lab.compiler.schedule.schedule import Schedule
+from inductor_lab.compiler.torch_door.torch_aot import Around
+from inductor_lab.compiler.torch_door.torch_names import missing
+
+ACCELERATORS: tuple[Accelerator, ...]
+try:
+    from inductor_lab.compiler.accelerate.registration import ACCELERATORS
+except ModuleNotFoundError as error:
+    if error.name not in (f"{__package__}.accelerate", f"{__package__}.accelerate.registration"):
+        raise
+    ACCELERATORS = ()
+
+NAMES = ("bare_calls", "convolutions", "libraries", "packed_weights", "pool", "warm_graphs")
+"""The values of `accelerators_off`; the same where an accelerator was deleted."""
+
+for _one in ACCELERATORS:
+    HELPERS.update(_one.helpers)
+
+
+def effective_options(options: Options) -> Options:
+    """The options with all that is off in `accelerators_off`, and no other option asking for it.
+
+    An accelerator is off where `options.accelerators_off` names it, where torch lacks a name that
+    it needs (`torch_names.toml`), and where it was deleted.  Raises BadOption for an unknown name.
+    """
+    asked = options.accelerators_off
+    BadOption.refuse_unknown("accelerators_off", asked, (*NAMES, "all"))
+    there = {one.name for one in ACCELERATORS if not (one.needs and missing(one.needs))}
+    off = {*NAMES} if "all" in asked else {*asked, *NAMES} - (there - {*asked})
+    passes = off & {"convolutions"} & {one.name for one in ACCELERATORS}  # it adds such a pass
+    rewrites_off = {*options.rewrites_off, *passes}
+    return replace(
+        options,
+        accelerators_off=tuple(sorted(off)),
+        matmul="aten" if "libraries" in off else options.matmul,
+        memory_pool=0.0 if "pool" in off else options.memory_pool,
+        pack_weights=options.pack_weights and "packed_weights" not in off,
+        rewrites_off=tuple(sorted(rewrites_off)),
+    )
+
+
+def edit_joint(module: GraphModule, options: Options) -> None:
+    """Edit a joint graph before it is partitioned."""
+    for one in ACCELERATORS:
+        if one.joint:
+            one.joint(module, frozenset(options.rewrites_off))
+
+
+def matmul_nests(
+    graph: Any, options: Options, lower: Callable[..., Any], scheduler: Callable[..., Any]
+) -> tuple[frozenset[str], tuple[Choice, ...]]:
+    """The matrix products that become loop nests, and the measurements."""
+    for one in _wanting_nests(options):
+        nodes, choices = one.nests(graph, options, lower, scheduler)  # type: ignore[misc]
+        return nodes, choices
+    return frozenset(), ()
+
+
+def wants_nests(options: Options) -> bool:
+    return bool(_wanting_nests(options))
+
+
+def _wanting_nests(options: Options) -> list[Accelerator]:
+    return [one for one in ACCELERATORS if one.wants_nests and one.wants_nests(options)]
+
+
+def choose_libraries(
+    schedule: Schedule, options: Options, trained: bool
+) -> tuple[Schedule, tuple[Choice, ...]]:
+    """The schedule with the fastest library for each matrix product, and the measurements."""
+    choices: tuple[Choice, ...] = ()
+    for one in ACCELERATORS:
+        if one.libraries:
+            schedule, more = one.libraries(schedule, options, trained=trained)
+            choices += more
+    return schedule, choices
+
+
+def before_load(schedule: Schedule, options: Options) -> None:
+    for one in ACCELERATORS:
+        if one.before_load:
+            one.before_load(schedule, options)
+
+
+def warm_key(options: Options, parameters: Collection[int], changed: str | None) -> str:
+    """What a graph on disk must have been compiled with; "" if it shall not be kept."""
+    keys = [one.key(options, parameters, changed) for one in ACCELERATORS
+            if one.key and changed is not None]  # fmt: skip
+    return "".join(keys)
+
+
+def around(
+    module: GraphModule, inputs: Sequence[Any], key: str, found: Any, is_bare: bool
+) -> Around:
+    """What is done around AOTAutograd's work on one graph."""
+    for one in ACCELERATORS:
+        if one.around:
+            made: Around = one.around(module, inputs, key, found, is_bare)
+            return made
+    return Around()
+
+
+def release_memory() -> int:
+    """Give memory that compiled functions keep back to the system; returns the bytes.
+
+    Tensors that are still held stay as they are.  The next calls map new memory, and pack their
+    weights again.
+    """
+    return sum(one.release() for one in ACCELERATORS if one.release)
+
+
+def kept(call: Any, built_from: tuple[Any, ...] | None, traces: Any) -> Any:
+    """A compiled call, as something that AOTAutograd can keep on disk if an accelerator can."""
+    for one in ACCELERATORS:
+        if one.keep:
+            return one.keep(call, built_from, traces)
+    return call
