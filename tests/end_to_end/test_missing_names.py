@@ -70,7 +70,7 @@ def import_anew() -> Any:
     for loaded in [m for m in sys.modules if m.split(".")[0] == "inductor_lab"]:
         del sys.modules[loaded]
     lab = importlib.import_module("inductor_lab")
-    for name in ("backend", "doctor", "compiler.accelerate.pool", "compilation"):
+    for name in ("api.backend", "debug.doctor", "compiler.accelerate.pool", "api.compilation"):
         importlib.import_module(f"inductor_lab.{name}")
     return lab
 
