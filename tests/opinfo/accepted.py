@@ -143,6 +143,8 @@ def row(calls: list[Call]) -> list[Any] | None:
     given = max((call.named() for call in calls), key=len)
     calls = [call for call in calls if call.named() == given]
     floats = [n for n in given if _tensors(calls[0].given[n])[0].is_floating_point()]
+    if not floats and len(given) > 2:  # which integers are values, and which are positions?
+        return None
     first = (floats or given)[0]
 
     def refused(dtypes: Mapping[str, torch.dtype]) -> bool:

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
+from inductor_lab.compiler.rewrite.decompose.eager_dtype_checks import table
 from tests.semantics.compare import assert_same, wave
 
 INTS, BOOLS, IMAGE = torch.arange(6), wave(6) > 0, torch.arange(32).view(1, 2, 4, 4)
@@ -151,3 +152,8 @@ def test_eager_is_asked(function, given: torch.Tensor) -> None:
     with pytest.raises((RuntimeError, NotImplementedError)) as ours:
         lab.compile(function)(given)
     assert "Cache" not in type(ours.value).__name__
+
+
+def test_the_table_refuses_no_operator_of_floats_to_floats() -> None:
+    """A row made from calls that fail for another reason would send the operator to ATen."""
+    assert [name for name, row in table().items() if {*"fd"} & {*row.alone}] == []

@@ -87,8 +87,10 @@ def _may_be_refused(node: Node) -> bool:
 
 
 def _is_in_place(name: str) -> bool:
-    """`add_` and `__iand__` write to their first argument; `__and__` does not."""
-    return name in IN_PLACE_METHODS if name.endswith("__") else name.endswith("_")
+    """`add_` and `__iand__` write to their first argument; `__and__` and `set_` do not."""
+    if name.endswith("__"):
+        return name in IN_PLACE_METHODS
+    return name.endswith("_") and name != "set_"
 
 
 def _name_of(node: Node) -> str:
