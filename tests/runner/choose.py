@@ -21,7 +21,7 @@ COMPILER = tuple(
     f"tests/{name}"
     for name in (
         "accelerate", "autograd", "capture", "codegen", "end_to_end", "ir", "lower", "models",
-        "opinfo", "rewrite", "runtime", "schedule", "semantics",
+        "opinfo", "programs", "rewrite", "runtime", "schedule", "semantics",
     )
 )  # fmt: skip
 """A wrong answer is the worst bug: these tests get more time than those of the tools."""

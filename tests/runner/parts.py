@@ -47,7 +47,7 @@ PARTS = (
     Part("phases", folders("capture", "autograd", "rewrite", "ir", "lower", "schedule")),
     Part("codegen", folders("codegen"), minutes=7),
     Part("runtime", folders("runtime", "accelerate")),
-    Part("programs", folders("end_to_end", "models"), minutes=4),
+    Part("programs", folders("end_to_end", "models", "programs"), minutes=7),
     Part("semantics", folders("semantics"), minutes=6),
     Part("operators", folders("opinfo")),
     Part("random", folders("fuzz"), minutes=4),
