@@ -86,7 +86,7 @@ def test_it_is_drawn_while_the_block_runs(monkeypatch: pytest.MonkeyPatch) -> No
         update = staticmethod(shown.append)
 
     monkeypatch.setattr(recompiles_live, "display", lambda widget, display_id: Handle())
-    monkeypatch.setattr(recompiles_live, "SELDOM", 0.0)
+    monkeypatch.setattr(recompiles_live, "INTERVAL", 0.0)
     monkeypatch.setattr("inductor_lab.widgets.home.in_kernel", lambda: True)
     drawn: list[str] = []
     monkeypatch.setattr(
