@@ -118,3 +118,69 @@ def test_resize_as_in_every_memory_format(memory_format: Any, last: bool) -> Non
             torch.compiler.reset()
             expected = function(x, template)
             assert_same(lab.compile(function)(x, template), expected, strides=True)
+
+
+@torch.library.custom_op("lab_tests::double_in_place", mutates_args=["x"])
+def double_in_place(x: torch.Tensor) -> None:
+    x.mul_(2)
+
+
+def every_second(y: torch.Tensor) -> None:
+    double_in_place(y.view(-1)[::2])
+
+
+def every_second_from_one(y: torch.Tensor) -> None:
+    double_in_place(y.view(-1)[1::2])
+
+
+def whole_then_part(y: torch.Tensor) -> None:
+    double_in_place(y)
+    every_second(y)
+
+
+def slice_then_part(y: torch.Tensor) -> None:
+    double_in_place(y[1:])
+    every_second_from_one(y)
+
+
+def element_then_part(y: torch.Tensor) -> None:
+    y[0] = 1
+    every_second(y)
+
+
+def three_times(y: torch.Tensor) -> None:
+    double_in_place(y.detach().detach())
+    double_in_place(y.view(2, -1).mT)
+    every_second(y)
+
+
+WRITES = (
+    every_second, every_second_from_one, whole_then_part, slice_then_part, element_then_part,
+    three_times,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_copy_stays_if_its_storage_is_addressed(write: Callable[[torch.Tensor], None]) -> None:
+    """The operator's view begins at a place of the copy's storage; the input begins elsewhere."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        write(y)
+        return y
+
+    compiled = lab.compile(f)
+    for x in (torch.arange(12.0)[4:], torch.arange(8.0), torch.arange(30.0)[9:17]):
+        before = x.clone()
+        assert_same(compiled(x), f(x), strides=True)
+        assert torch.equal(x, before)
+
+
+def test_a_copy_goes_if_its_storage_is_not_addressed() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        double_in_place(y)
+        return y + 1
+
+    rewrites = lab.inspect(f, torch.arange(12.0)[4:]).graphs[0].forward.rewrites
+    assert "copy_of_same_kind" in str(rewrites)

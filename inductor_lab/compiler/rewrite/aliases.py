@@ -20,6 +20,15 @@ aten = torch.ops.aten
 _HIDDEN_VIEWS = (aten._unsafe_view.default, operator.getitem)
 """What returns (part of) its operand's memory although no schema says so."""
 
+_FUNCTIONALIZED = (
+    torch.ops.higher_order.auto_functionalized,
+    torch.ops.higher_order.auto_functionalized_v2,
+)
+_SCATTERS = (
+    aten.select_scatter.default, aten.slice_scatter.default, aten.diagonal_scatter.default,
+    aten.as_strided_scatter.default,
+)  # fmt: skip
+
 
 def is_view(node: Node) -> bool:
     """Does the result alias the first argument?"""
@@ -103,10 +112,11 @@ class Aliases:
         self.graph = graph
         self.written: set[Node] = set()
         self.raw: set[Node] = set()
-        for node in graph.nodes:
+        for node in reversed(graph.nodes):  # consumers first
             self.written.update(base_of(argument) for argument in _written_arguments(node))
-            if node.target is aten.as_strided.default:
-                self.raw.add(base_of(node))
+            self.raw.update(map(base_of, _strided_arguments(node)))
+            if node in self.raw:
+                self.raw.update(map(base_of, _copied_with_offset(node)))
 
     def may_replace(self, old: Node, new: Node) -> bool:
         """May every use of `old` be a use of `new`, given that their values are equal?"""
@@ -120,6 +130,25 @@ class Aliases:
             return False
         is_fresh = new_base.op == "call_function" and not escapes(new_base)
         return is_fresh or not escapes(old_base)
+
+
+def _strided_arguments(node: Node) -> Iterator[Node]:
+    """Arguments of which the node addresses elements by their place in the storage."""
+    if node.target is aten.as_strided.default:
+        yield node
+    elif node.target is torch.ops.higher_order.auto_functionalized_v2:
+        # a custom operator writes to views of these; strides and a storage offset describe a view
+        if any(name.endswith("_storage_offset") for name in node.kwargs):
+            bases: Any = node.kwargs["_all_bases"]
+            yield from bases
+
+
+def _copied_with_offset(node: Node) -> Iterator[Node]:
+    """Arguments whose storage offset the result has: the node writes to a copy that keeps it."""
+    if node.target in _FUNCTIONALIZED:
+        yield from node.all_input_nodes
+    elif node.target in _SCATTERS and isinstance(node.args[0], Node):
+        yield node.args[0]
 
 
 def _written_arguments(node: Node) -> Iterator[Node]:
