@@ -89,8 +89,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What Tab offers in a notebook: the public names, without importing them."""
-    return sorted({*globals(), *__all__})
+    """What Tab offers in a notebook: the public names and no others, without importing them."""
+    return sorted(__all__)
 
 
 def load_ipython_extension(shell: Any) -> None:

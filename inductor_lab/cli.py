@@ -214,7 +214,7 @@ def _trace(given: argparse.Namespace) -> int:
         path = log.report(given.output, lambda done, of: line.tell("writing", done / max(of, 1)))
     print(log)
     print(f"report: {path}")
-    return 0
+    return 0 if len(log) else _refused(f"{given.log} has no entry that can be read", 1)
 
 
 def _notebooks(given: argparse.Namespace) -> int:

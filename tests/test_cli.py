@@ -178,3 +178,28 @@ def test_a_reader_that_has_read_enough() -> None:
 
 def test_tab_offers_the_public_names() -> None:
     assert {"inspect", "compile", "bench", "load"} <= set(dir(lab))
+
+
+def test_a_function_whose_arguments_all_have_defaults_needs_none(mine: Path, capsys) -> None:
+    mine.write_text("import torch\n\ndef f(n=3, flag=True):\n    return torch.ones(n) * 2\n")
+    assert cli.main(["explain", f"{mine}:f"]) == 0
+    assert "f: 1 graph" in capsys.readouterr().out
+    mine.write_text("import torch\n\ndef f(x, n=3):\n    return x * n\n")
+    assert "no arguments for f" in answer(capsys, "explain", f"{mine}:f")
+
+
+def test_a_log_without_entries_is_no_success(tmp_path: Path, capsys) -> None:
+    (tmp_path / "dedicated_log_torch_trace_rank_0.log").write_text("nothing of the kind\n")
+    page = tmp_path / "trace.html"
+    assert cli.main(["trace", str(tmp_path), "-o", str(page)]) == 1
+    assert "no entry that can be read" in capsys.readouterr().err and page.exists()
+
+
+def test_the_package_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "inductor_lab", "--version"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == f"inductor-lab {lab.__version__}\n"
+
+
+def test_tab_offers_the_public_names_only() -> None:
+    assert dir(lab) == sorted(lab.__all__)
