@@ -109,7 +109,7 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Tree:
 
 
 BAD = ("wrong", "raises", "crashes", "hangs", "race", "not deterministic", "stale", "NaN", "inf",
-       "sign of zero", "shape", "dtype", "not written")  # fmt: skip
+       "sign of zero", "shape", "dtype", "not written", "written")  # fmt: skip
 """Verdicts that report an error."""
 
 # ---- the comparison of backends, and the minifier -----------------------------------------------

@@ -31,6 +31,8 @@ from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.compare_results import first_wrong
 from inductor_lab.debug.compare.values import (
+    AFTER,
+    Before,
     Outcome,
     copied_call,
     gradients,
@@ -189,11 +191,9 @@ def outcome(
         leaves = [v for v in pytree.tree_leaves((given, named))
                   if isinstance(v, torch.Tensor)]  # fmt: skip
         move(leaves)
-        before = [leaf._version for leaf in leaves]
+        before = Before(leaves)
         found = dict(named_results(fn(*given, **named)))
-        for number, (leaf, then) in enumerate(zip(leaves, before, strict=True)):
-            if leaf._version > then:
-                found[f"argument {number} after the call"] = leaf
+        found |= {f"argument {n}{AFTER}": leaf for n, leaf in before.written(leaves)}
         sources = {f"argument {n}": leaf for n, leaf in enumerate(leaves)}
         sources.update(_parameters(fn))
         if torch.is_grad_enabled():

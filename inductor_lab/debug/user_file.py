@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +24,8 @@ RUN_LATER = (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)
 
 def load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, ...]]:
     """`FILE:FUNCTION` and its arguments: those of `expression`, else the file's own
-    `example_inputs()`.  Raises BadArguments, whatever the file does."""
+    `example_inputs()`, else none where all have defaults.  Raises BadArguments, whatever the file
+    does."""
     file, _, name = where.rpartition(":")
     if not file or not name:
         raise BadArguments(f"{where!r} does not name a function", todo="write path/to/file.py:name")
@@ -42,12 +43,23 @@ def load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, .
         args = _evaluate(expression, vars(module))
     elif hasattr(module, "example_inputs"):
         args = module.example_inputs()
+    elif _needs_nothing(fn):
+        args = ()
     else:
         raise BadArguments(
             f"no arguments for {name}",
             todo=f'give --args "(torch.randn(8),)", or define example_inputs() in {file}',
         )
     return fn, args if isinstance(args, tuple) else (args,)
+
+
+def _needs_nothing(fn: Any) -> bool:
+    """Can it be called without arguments?"""
+    try:
+        signature(fn).bind()
+    except (TypeError, ValueError):  # ValueError: a builtin without a signature
+        return False
+    return True
 
 
 def _load_file(path: Path) -> ModuleType:

@@ -23,6 +23,7 @@ from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS
 from inductor_lab.compiler.ir.program import ExternCall
 from inductor_lab.compiler.records import CompiledPart, Record
 from inductor_lab.compiler.schedule.cost import extern_cost
+from inductor_lab.compiler.step_time import duration
 from inductor_lab.stock.stock_compilation import StockCompilation, StockPart
 
 Place = tuple[str, int]
@@ -170,7 +171,7 @@ def _text(works: Iterable[Work], place: Place) -> str:
 def work_text(work: Work) -> str:
     """`cpp_fused_sin_0  g0.forward  8.0 kB`."""
     times = f"  {work.calls} calls" if work.calls > 1 else ""
-    took = "" if work.seconds is None else f"  {1e6 * work.seconds:.4g} µs"
+    took = "" if work.seconds is None else f"  {duration(work.seconds)}"
     moves = f"  {bytes_text(work.nbytes)}" if work.nbytes else ""
     return f"{work.name}  {work.part}{times}{moves}{took}"
 

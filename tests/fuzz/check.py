@@ -25,7 +25,7 @@ from inductor_lab.compiler.base.errors import (
 from inductor_lab.compiler.codegen.cpp import combo_function
 from inductor_lab.compiler.codegen.cpu import plan, thread_parts
 from tests.fresh import compile_always
-from tests.fuzz.program import Program
+from tests.fuzz.program import Program, tensors_of
 from tests.fuzz.shrink import said
 from tests.fuzz.values import GRID, REFUSALS, is_outside
 
@@ -69,6 +69,7 @@ def check(
     threads: int = 0,
     device: str = "cpu",
     numbers: bool = False,
+    aliases: bool = False,
     target: str = "",
     **options: Any,
 ) -> None:
@@ -88,7 +89,7 @@ def check(
     """
     placed = torch.device(device) if device != "cpu" else nullcontext()
     with placed, dynamo_config.patch(capture_scalar_outputs=numbers):
-        _check(program, gradients, sizes, threads, numbers, target, options)
+        _check(program, gradients, sizes, threads, numbers, aliases, target, options)
 
 
 def _check(
@@ -97,6 +98,7 @@ def _check(
     sizes: bool,
     threads: int,
     numbers: bool,
+    aliases: bool,
     target: str,
     options: dict[str, Any],
 ) -> None:
@@ -105,7 +107,7 @@ def _check(
     try:
         calls = [known(program, gradients)]
     except RuntimeError:
-        if gradients or torch.get_default_device().type != "cpu":
+        if gradients or _may_refuse(program):
             return
         raise
     dynamic = sizes or options.get("dynamic")
@@ -129,8 +131,27 @@ def _check(
         if isinstance(wrong, Wrong) and any(jumps(call, gradients) for call in calls):
             return
         found = partial(found_with, calls=calls, gradients=gradients, dynamic=dynamic)
-        if not is_torchs(wrong, calls, found):
-            raise
+        _blame_torch(wrong, calls, found, aliases)
+
+
+def _blame_torch(
+    wrong: Exception,
+    calls: Sequence[Call],
+    found: Callable[[str], str | None],
+    aliases: bool,
+) -> None:
+    """Raise what is wrong, with what `aot_eager` does if that is no excuse."""
+    if aliases:
+        before = found("aot_eager")
+        verdict = "is right" if before is None else f"fails too, {before[:60]}"
+        raise Wrong(f"{said(wrong)[:90]} [aot_eager {verdict}]") from None
+    if not is_torchs(wrong, calls, found):
+        raise wrong
+
+
+def _may_refuse(program: Program) -> bool:
+    """May eager mode raise for a program that was drawn?"""
+    return program.has_parameters or torch.get_default_device().type != "cpu"
 
 
 def is_torchs(
@@ -315,7 +336,7 @@ def check_calls(
         if call.raises:
             check_raises(stage, compiled, call, gradients)
             continue
-        found = [*results(compiled, given, gradients), *given]
+        found = [*results(compiled, given, gradients), *tensors_of(given)]
         compare(stage, call, found)
 
 
@@ -346,10 +367,11 @@ def check_against(call: Call, gradients: bool, target: str, options: dict[str, A
         compilations.append(lab.inspect(program.function(), *inputs, options=options))
         return compilations[-1].result
 
-    compare("the compiled program", call, [*results(compiled, given, gradients), *given])
+    found = results(compiled, given, gradients)
+    compare("the compiled program", call, [*found, *tensors_of(given)])
     for kernel in (k for c in compilations if target for p in c.parts for k in p.kernels):
         kernel.ladder(target)
-    pairs = zip(given, program.make(), strict=True)
+    pairs = zip(tensors_of(given), tensors_of(program.make()), strict=True)
     on_cpu = torch.get_default_device().type == "cpu"
     if on_cpu and all((x.shape, x.stride()) == (new.shape, new.stride()) for x, new in pairs):
         for graph in compilations[0].graphs:
@@ -360,11 +382,11 @@ def outcome(program: Program, precise: bool, gradients: bool = False) -> list[to
     """Results, and the inputs as the program left them, in eager mode (or all in float64)."""
     given = program.make(precise)
     if not precise:
-        return [*results(program.function(), given, gradients), *given]
+        return [*results(program.function(), given, gradients), *tensors_of(given)]
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)  # for what becomes of whole numbers
     try:
-        return [*results(program.function(precise=True), given, gradients), *given]
+        return [*results(program.function(precise=True), given, gradients), *tensors_of(given)]
     finally:
         torch.set_default_dtype(before)
 
@@ -375,7 +397,7 @@ def results(
     """What a function returns, and the gradients of that."""
     if not gradients:
         return list(function(*given))
-    tensors = [x for x in given if isinstance(x, torch.Tensor)]
+    tensors = [x for x in tensors_of(given) if isinstance(x, torch.Tensor)]
     leaves = [x.requires_grad_() for x in tensors if x.is_floating_point()]
     found = list(function(*given))
     outputs = [x for x in found if x.requires_grad]
@@ -426,7 +448,8 @@ def coarsest(program: Program) -> float:
     given = program.make()
     with Dtypes() as dtypes:
         program.function()(*given)
-    found = dtypes.found.union(x.dtype for x in given if isinstance(x, torch.Tensor))
+    tensors = (x for x in tensors_of(given) if isinstance(x, torch.Tensor))
+    found = dtypes.found.union(x.dtype for x in tensors)
     return max((ROUNDING[dtype] for dtype in found & ROUNDING.keys()), default=0.0)
 
 

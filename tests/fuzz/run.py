@@ -50,14 +50,21 @@ WAYS: dict[str, dict[str, Any]] = {
     "numbers with bounds": {"numbers": True, "check_bounds": True},
     "numbers and gradients": {"numbers": True, "gradients": True},
     "numbers in triton": {"numbers": True, "language": "triton", "check_bounds": True},
+    "aliases": {"aliases": True},
+    "aliases and gradients": {"aliases": True, "gradients": True},
+    "aliases and sizes": {"aliases": True, "sizes": True},
+    "aliases unfused": {"aliases": True, "fusion": False},
 }
 TURNS = ("default", "gradients", "sizes", "unfused", "threads", "dynamic", "triton", "gradients",
          "default", "sizes", "simple loops", "symbolic triton", "bounds", "numbers",
          "numbers with bounds", "numbers and gradients", "numbers",
-         "numbers in triton")  # fmt: skip
+         "numbers in triton", "aliases", "aliases and gradients", "aliases and sizes",
+         "aliases", "aliases and gradients")  # fmt: skip
 """The ways of the batches, one after the other."""
 TURNS_ON_GPU = ("gpu", "gpu gradients", "gpu sizes")
 BATCH = 25
+LINES = (10, 40)
+"""A program has at least so many lines, and at most."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,9 @@ def fuzz(count: int, seed: int, way: str = "default") -> None:
     draw(count, seed, use, way)
 
 
-def draw(count: int, seed: int, use: Callable[[Program], None], way: str) -> None:
+def draw(
+    count: int, seed: int, use: Callable[[Program], None], way: str, lines: tuple[int, int] = LINES
+) -> None:
     """Call `use` with each of the programs drawn from `seed` for a way to compile."""
 
     @seeded(seed)
@@ -100,7 +109,7 @@ def draw(count: int, seed: int, use: Callable[[Program], None], way: str) -> Non
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,
     )
-    @given(programs(numbers=WAYS[way].get("numbers", False)))
+    @given(programs(*lines, **{kind: kind in WAYS[way] for kind in ("numbers", "aliases")}))
     def every(program: Program) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

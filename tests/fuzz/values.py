@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -53,6 +54,8 @@ class Values:
     names: list[str] = field(default_factory=list)
     inexact: set[int] = field(default_factory=set)
     kept: list[torch.Tensor] = field(default_factory=list)
+    parameters: set[int] = field(default_factory=set)
+    """Storages to which a program writes without recording gradients."""
     others: list[dict[str, Any]] = field(default_factory=list)
     """The variables in other calls, those in which no line has raised."""
     raised: str = ""
@@ -98,26 +101,37 @@ class Values:
         return True
 
     def write(
-        self, text: str, target: str, sources: tuple[str, ...], may_raise: bool = False
+        self,
+        text: str,
+        target: str,
+        sources: tuple[str, ...],
+        may_raise: bool = False,
+        overlapping: bool = False,
     ) -> bool:
         """Append a statement that writes to `target`, if it runs and does no harm, or may raise.
 
-        What is left where elements share memory, torch does not say.
+        What is left where elements share memory, torch does not say: such a target must be
+        `overlapping` on purpose, and all elements of one place be given one value.
         """
         tensor = self[target]
-        if _overlaps(tensor):
+        if overlaps(tensor) and not (overlapping and in_any_order(text, target, self.env)):
             return False
         storage, before = tensor.untyped_storage(), tensor.untyped_storage().clone()
         place = (tensor.storage_offset(), tensor.shape, tensor.stride())
-        elsewhere = [env for env in map(copied, self.others) if _written(text, target, env)]
-        if not self._enough(elsewhere) or not _written(text, target, self.env):
+        exactly = all(self.exact(self[s]) for s in sources)
+        self.kept.append(tensor.detach())  # `x.data = y` drops a storage, and none gets its place
+        written = partial(_written, text, target, overlapping=overlapping)
+        elsewhere = [env for env in map(copied, self.others) if written(env)]
+        if not self._enough(elsewhere) or not written(self.env):
             storage.resize_(before.nbytes())
             storage.copy_(before)
-            tensor.set_(storage, *place)
+            with torch.no_grad():
+                tensor.set_(storage, *place)
             return may_raise and self._raises(text, target)
         self.others = elsewhere
-        self.lines.append(text)
-        if not all(self.exact(self[s]) for s in sources) or not self.exact(self[target]):
+        recorded = storage._cdata not in self.parameters or ".data=" in text
+        self.lines.append(text if recorded else f"with torch.no_grad(): {text}")
+        if not exactly or not all(self.exact(self[s]) for s in (*sources, target)):
             self.inexact.add(_place(self[target]))
         return True
 
@@ -161,19 +175,30 @@ def _made(text: str, env: dict[str, Any]) -> torch.Tensor | None:
 
 def _runs(text: str, env: dict[str, Any]) -> bool:
     try:
-        exec(text, env)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(text, env)
     except REFUSALS:
         return False
     return True
 
 
-def _written(text: str, target: str, env: dict[str, Any]) -> bool:
-    return not _overlaps(env[target]) and _runs(text, env) and _tame(env[target])
+def _written(text: str, target: str, env: dict[str, Any], overlapping: bool) -> bool:
+    apart = overlapping or not overlaps(env[target])
+    return apart and _runs(text, env) and _tame(env[target])
+
+
+def in_any_order(text: str, target: str, env: dict[str, Any]) -> bool:
+    """Does a write give the elements of one place one value, whichever is written first?"""
+    there = copied(env)
+    own = {**copied(env), target: env[target].detach().contiguous().clone()}
+    both = _runs(text, there) and _runs(text, own)
+    return both and torch.equal(there[target], own[target])
 
 
 def copied(env: dict[str, Any]) -> dict[str, Any]:
     """Variables with memory of their own, shared among them as before."""
-    tensors = {name: value for name, value in env.items() if isinstance(value, torch.Tensor)}
+    tensors = {n: value.detach() for n, value in env.items() if isinstance(value, torch.Tensor)}
     return {**env, **copy.deepcopy(tensors)}
 
 
@@ -182,7 +207,7 @@ def _place(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage()._cdata)
 
 
-def _overlaps(tensor: torch.Tensor) -> bool:
+def overlaps(tensor: torch.Tensor) -> bool:
     """Do two elements share memory?"""
     places = torch.arange(len(tensor.untyped_storage()) // tensor.itemsize)
     seen = places.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())

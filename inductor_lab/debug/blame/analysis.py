@@ -8,18 +8,27 @@ from typing import Any
 
 import torch
 
+from inductor_lab.compiler.autograd.joint import is_tangent
 from inductor_lab.compiler.base.errors import CompilerDefect, LabError
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.torch_door.torch_api import size_hint
 from inductor_lab.debug.blame.blame_result import Fault, Verdict
 from inductor_lab.debug.blame.findings import Findings
 from inductor_lab.debug.blame.first_nonfinite import births_in
 from inductor_lab.debug.blame.float64_reference import Reference
+from inductor_lab.debug.blame.lost_writes import (
+    Reads,
+    behind_result,
+    written_instead,
+    written_reads,
+)
 from inductor_lab.debug.blame.part import PartCheck
 from inductor_lab.debug.blame.run_graphs import is_random
 from inductor_lab.debug.blame.stages import (
     Difference,
     GraphRun,
+    Values,
     first_changed,
     first_lost,
     gradients_of,
@@ -49,9 +58,12 @@ class Analysis(Findings):
             )
         self._call_compiled()
         fault = self._decomposed()
-        for name, part in self.site.parts.items():
+        for name, part in self.site.called.items():
             if fault is None:
                 fault = PartCheck(self, part, f"{self.where}.{name}").run()
+        for name in self.site.parts.keys() - self.site.called.keys():
+            says = "not called: no result of the call has a gradient"
+            self.row(f"{self.where}.{name}", "compiled", "unknown", says)
         return fault or self._unexplained()
 
     @cached_property
@@ -97,7 +109,10 @@ class Analysis(Findings):
     def _decomposed(self) -> Fault | None:
         site = self.site
         stage = "joint and halves" if site.compiler.joint else "decomposed"
-        got = site.run(lambda name, inputs: site.parts[name].graph.run(*inputs))
+        try:
+            got = site.run(lambda name, inputs: site.parts[name].graph.run(*inputs))
+        except Exception as error:  # whatever AOTAutograd's wrappers raise around the graph
+            return self._wrappers_raise(stage, error)
         if self.random:
             self.row(self.where, stage, "unknown", "draws random numbers of its own")
             return None
@@ -111,6 +126,9 @@ class Analysis(Findings):
             return None
         name, bad = wrong
         stage, found = self._where_decomposed(stage)
+        if found is None and self.captured.exact is not None:
+            site = self.site
+            found = behind_result(site.module, site.captured, site.names, name, self.reads)
         self.row(self.where, stage, "wrong", f"{name}: {bad}", bad.ulp)
         says = f"{name}: {bad}" + (f" ({found.says})" if found else "")
         node = found.node if found else None
@@ -123,6 +141,12 @@ class Analysis(Findings):
             judged=bad,
         )  # fmt: skip
 
+    def _wrappers_raise(self, stage: str, error: Exception) -> Fault | None:
+        """With ATen's operators in it the call raises, so it is no code of ours that does."""
+        says = f"{type(error).__name__}: {str(error).strip().split(chr(10))[0]}"
+        self.row(self.where, stage, "raises" if self.failed else "unknown", says)
+        return Fault("raises", self.where, stage, says) if self.failed else None
+
     def _where_decomposed(self, stage: str) -> tuple[str, Difference | None]:
         exact = self.captured.exact
         if exact is None:
@@ -131,24 +155,36 @@ class Analysis(Findings):
         if joint is None:
             part = self.site.parts["forward"]
             run = self._run(part.graph, self.site.compiler.given["forward"])
-            found = run.exact and first_lost(self.site.captured, exact, part.graph, run.exact)
-            return stage, found or None
+            return stage, self._lost(part.graph, run.exact) if run.exact else None
         given = self._joint_inputs()
         run = self._run(joint.graph, [given[name] for name in (*joint.primals, *joint.tangents)])
         if run.exact is None:
             return stage, None
-        found = first_lost(self.site.captured, exact, joint.graph, run.exact)
-        if found is None:
+        found = self._lost(joint.graph, run.exact)
+        if found is None and "backward" in self.site.called:
             gradients = gradients_of(self.site.module, widened(self.site.inputs), tangent)
             found = lost_gradient(self.site.captured, gradients, joint.graph, run.exact)
         if found is not None:
             return "joint", found
         return "partition", self._wrong_half(run)
 
+    def _lost(self, later: FxGraph, values: Values) -> Difference | None:
+        """The first value of the captured graph that a later one does not compute; where it was
+        read from memory that somebody wrote to, who wrote."""
+        site = self.site
+        assert self.captured.exact is not None, "compared in float64"
+        found = first_lost(site.captured, self.captured.exact, later, values)
+        return written_instead(site.captured, found, self.reads, values)
+
+    @cached_property
+    def reads(self) -> Reads:
+        """What nodes of the captured graph read of what others wrote."""
+        return written_reads(self.site.module, widened(self.site.inputs))
+
     def _wrong_half(self, joint: GraphRun) -> Difference | None:
         """The first node of a half that is not what it is in the joint graph."""
         assert joint.exact is not None, "halves are compared in float64"
-        for name, part in self.site.parts.items():
+        for name, part in self.site.called.items():
             run = self._run(part.graph, self.site.compiler.given[name])
             nodes = [n for n in part.graph.nodes if n.op.startswith(("call", "placeholder"))]
             changed = run.exact and first_changed(nodes, joint.exact, run.exact, joint.spread)
@@ -160,11 +196,12 @@ class Analysis(Findings):
         return run_graph(graph, copies(inputs), widened(inputs), ())
 
     def _joint_inputs(self) -> Mapping[str, Any]:
+        joint = self.site.compiler.joint
         found: dict[str, Any] = {}
-        for name, part in self.site.parts.items():
+        for name, part in self.site.called.items():
             given = [node.name for node in part.graph.nodes if node.op == "placeholder"]
             found = {**dict(zip(given, self.site.compiler.given[name], strict=True)), **found}
-        return found
+        return {**_no_tangents(joint.graph), **found} if joint else found
 
     # ---- what no stage explains ----------------------------------------------------------------
 
@@ -208,3 +245,12 @@ class Analysis(Findings):
         for node in graph.nodes:
             if node.span is not None and place and node.span.code and str(node.span) in place:
                 yield node.span
+
+
+def _no_tangents(joint: FxGraph) -> Mapping[str, torch.Tensor]:
+    """Zeros for the gradients that come back to a joint graph whose backward was not called."""
+    return {
+        node.name: torch.zeros([size_hint(n) for n in fake.shape], dtype=fake.dtype)
+        for node in joint.module.graph.find_nodes(op="placeholder")
+        if is_tangent(node) and isinstance(fake := node.meta.get("val"), torch.Tensor)
+    }

@@ -19,7 +19,14 @@ from inductor_lab.compiler.ir.expr import (
     map_expr,
 )
 from inductor_lab.compiler.ir.interpret import Run, run_step
-from inductor_lab.compiler.ir.program import ExternArg, ExternCall, LoopProgram, Scatter, Step
+from inductor_lab.compiler.ir.program import (
+    ExternArg,
+    ExternCall,
+    LoopProgram,
+    Scatter,
+    Step,
+    read_by,
+)
 from inductor_lab.compiler.schedule.interpret import run_scheduled
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from inductor_lab.debug.compare.values import WIDE
@@ -145,12 +152,21 @@ def of_group(schedule: Schedule, group: Group) -> LoopProgram:
     """A group's nests as a program: its inputs are what it reads, its outputs all that it makes.
 
     Producers that are inlined in several groups are in each, and what a scatter goes on with is in
-    the scatter's own.
+    the scatter's own, with what that is made of.
     """
     made = {nest.buffer for part in group.parts for nest in (*part.nests, *part.inlined.values())}
     made |= {nest.base for part in group.parts for nest in part.nests if isinstance(nest, Scatter)}
-    steps: list[Step] = [
-        step for step in schedule.program.steps
-        if not isinstance(step, ExternCall) and step.buffer in made
-    ]  # fmt: skip
+    nests = [step for step in schedule.program.steps if not isinstance(step, ExternCall)]
+    elsewhere = _in_no_memory(schedule)
+    for nest in reversed(nests):
+        if nest.buffer in made:
+            made |= read_by(nest) & elsewhere
+    steps: list[Step] = [nest for nest in nests if nest.buffer in made]
     return replace(schedule.program, steps=tuple(steps))
+
+
+def _in_no_memory(schedule: Schedule) -> frozenset[str]:
+    """Buffers that are only computed where they are read."""
+    parts = [part for group in schedule.groups for part in group.parts]
+    inlined = {name for part in parts for name in part.inlined}
+    return frozenset(inlined.difference(*(part.stored for part in parts)))

@@ -131,12 +131,13 @@ def first_lost(
         if node.op == "placeholder" or not isinstance(value, torch.Tensor):
             continue
         made = [n for n in heirs.get(node.name, ()) if isinstance(later.get(n), torch.Tensor)]
-        if made and not any(_same_numbers(later[name], value) for name in made):
+        if made and not any(same_numbers(later[name], value) for name in made):
             return Difference(node, f"{node.name} became {', '.join(made)}", made[-1])
     return None
 
 
-def _same_numbers(first: torch.Tensor, second: torch.Tensor) -> bool:
+def same_numbers(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Do two tensors agree element by element, whatever their shapes?"""
     if first.numel() != second.numel():
         return False
     return agree(first.reshape(-1), second.reshape(-1))
@@ -177,7 +178,7 @@ def lost_gradient(
     ]  # fmt: skip
 
     def found(name: str) -> bool:
-        return any(_same_numbers(value, gradients[name]) for value in made)
+        return any(same_numbers(value, gradients[name]) for value in made)
 
     users: dict[str, int] = {}
     for node in captured.nodes:
@@ -216,8 +217,9 @@ def gradients_of(module: Any, inputs: Sequence[Any], tangent: Callable[..., Any]
             r for r in pytree.tree_leaves(results)
             if isinstance(r, torch.Tensor) and r.requires_grad
         ]  # fmt: skip
-        given = [tangent(value, number) for number, value in enumerate(leaves)]
-        torch.autograd.backward(leaves, given)
+        if leaves:
+            given = [tangent(value, number) for number, value in enumerate(leaves)]
+            torch.autograd.backward(leaves, given)
     return found
 
 

@@ -31,6 +31,8 @@ from inductor_lab.debug.compare.flatten_values import NotCompared
 from inductor_lab.debug.compare.precision import Judged
 from inductor_lab.debug.compare.state import Kept
 from inductor_lab.debug.compare.values import (
+    AFTER,
+    Before,
     Outcome,
     call,
     copied_call,
@@ -106,6 +108,12 @@ class Site:
     @property
     def parts(self) -> Mapping[str, CompiledPart]:
         return self.compiler.parts
+
+    @property
+    def called(self) -> Mapping[str, CompiledPart]:
+        """The parts that the call has run: no backward where no result has a gradient."""
+        given = self.compiler.given
+        return {name: part for name, part in self.parts.items() if name in given}
 
     def run(self, stage: Stage | None) -> Outcome:
         """Call the compiled function with a stage in it (None: the compiled code)."""
@@ -186,10 +194,8 @@ def _called(
     kept.put_back()
     given, named = copied_call(args, kwargs)
     leaves = [v for v in pytree.tree_leaves((given, named))]
-    before = [v._version if isinstance(v, torch.Tensor) else 0 for v in leaves]
+    before = Before(leaves)
     found = dict(named_results(fn(*given, **named)))
-    for number, (value, then) in enumerate(zip(leaves, before, strict=True)):
-        if isinstance(value, torch.Tensor) and value._version > then:
-            found[f"argument {number} after the call"] = value
-    found |= {f"{name} after the call": value for name, value in kept.written().items()}
+    found |= {f"argument {n}{AFTER}": value for n, value in before.written(leaves)}
+    found |= {f"{name}{AFTER}": value for name, value in kept.written().items()}
     return taken_apart(found, kept=True)

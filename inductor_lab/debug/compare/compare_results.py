@@ -8,14 +8,14 @@ from typing import Any
 import torch
 
 from inductor_lab.debug.compare.precision import Judged, judge
-from inductor_lab.debug.compare.values import Outcome
+from inductor_lab.debug.compare.values import AFTER, Outcome
 
 
 def judge_all(
     got: Outcome, peer: Outcome, exact: Outcome | None, spread: Mapping[str, torch.Tensor]
 ) -> dict[str, Judged]:
-    """Each thing that the peer left, by name."""
-    found = {}
+    """Each thing that the peer left, by name, and each that it left alone and the other wrote."""
+    found = {name: Judged("written") for name in got if name not in peer and name.endswith(AFTER)}
     for name, expected in peer.items():
         if name not in got:
             found[name] = Judged("not written", expected=name)

@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias
 import torch
 
 Kind: TypeAlias = Literal[
-    "equal", "rounding", "wrong", "NaN", "inf", "sign of zero", "shape", "dtype", "not written"
+    "equal", "rounding", "wrong", "NaN", "inf", "sign of zero", "shape", "dtype", "not written",
+    "written",
 ]
 FACTOR = 8.0
 """Ours may be so many times farther from float64 than eager is, ..."""
@@ -72,6 +73,10 @@ class Judged:
             return "equal"
         if self.kind == "rounding":
             return f"rounding: {self.distance}"
+        if self.kind == "not written":
+            return "not written, as eager mode does"
+        if self.kind == "written":
+            return "written, which eager mode does not do"
         if self.kind in ("shape", "dtype"):
             return f"{self.kind}: got {self.got}, expected {self.expected}"
         at = f"[{', '.join(map(str, self.place))}]"

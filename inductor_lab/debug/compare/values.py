@@ -20,6 +20,9 @@ T = TypeVar("T")
 Outcome: TypeAlias = Mapping[str, Any]
 """`"result 0"`, `"x after the call"`, `"gradient of x"` → a tensor, or a plain value."""
 
+AFTER = " after the call"
+"""Ends the name of an argument, or of state, to which a call has written."""
+
 WIDE = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
@@ -88,13 +91,42 @@ def tangent(value: torch.Tensor, number: int) -> torch.Tensor:
     return made.to(torch.bfloat16).to(value.device, value.dtype)
 
 
+class Before:
+    """Values before a call, to see which of them it wrote to: `x.data.fill_(1)` leaves the version
+    of `x` as it is."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._kept = [_kept(value) for value in values]
+
+    def written(self, values: Sequence[Any]) -> Iterator[tuple[int, torch.Tensor]]:
+        """The numbers of those that are others now, with what they are."""
+        for number, (value, kept) in enumerate(zip(values, self._kept, strict=True)):
+            if isinstance(value, torch.Tensor) and _differs(value, kept):
+                yield number, value
+
+
+def _kept(value: Any) -> Any:
+    comparable = isinstance(value, torch.Tensor) and is_plain(value) and not value.is_meta
+    if comparable:
+        return value.detach().clone()
+    return value._version if isinstance(value, torch.Tensor) else None
+
+
+def _differs(value: torch.Tensor, kept: Any) -> bool:
+    if not isinstance(kept, torch.Tensor):
+        return bool(value._version > kept)
+    return value.shape != kept.shape or not bool(
+        ((value.detach() == kept) | (value.isnan() & kept.isnan())).all()
+    )
+
+
 def call(
     function: Callable[..., Any], inputs: Sequence[Any], names: Sequence[str], with_grad: bool
 ) -> dict[str, Any]:
     """Call it once; `inputs` are its to write to."""
     inputs = list(inputs)
     leaves = [v for v in inputs if isinstance(v, torch.Tensor) and v.requires_grad and with_grad]
-    before = [v._version if isinstance(v, torch.Tensor) else 0 for v in inputs]
+    before = Before(inputs)
     # what the user's function computed before is no leaf, so it may be written to
     given = [v.view_as(v) if any(v is leaf for leaf in leaves) else v for v in inputs]
     with torch.set_grad_enabled(with_grad):
@@ -106,9 +138,7 @@ def call(
             given = [v.clone() if any(v is leaf for leaf in leaves) else v for v in inputs]
             results = function(*given)
     found = {name: value for name, value in named_results(results)}
-    for name, value, then in zip(names, given, before, strict=True):
-        if isinstance(value, torch.Tensor) and value._version > then:
-            found[f"{name} after the call"] = value.detach()
+    found |= {f"{names[n]}{AFTER}": value.detach() for n, value in before.written(given)}
     if leaves:
         found.update(gradients(found, dict(zip(names, inputs, strict=True))))
     return taken_apart(found)
