@@ -42,6 +42,12 @@ class Given:
         """Positions in a tensor."""
         return torch.tensor(numbers, device=self.device)
 
+    def one_of_each_row(self, count: int) -> torch.Tensor:
+        """Positions along the first dimension, `count` for each column, all different."""
+        first = (self.of(*self.shape[1:]).float() * self.shape[0]).long()
+        steps = torch.arange(count, device=self.device).view(-1, *[1] * first.ndim)
+        return (first + steps) % self.shape[0]
+
     def mask(self, *size: int) -> torch.Tensor:
         """One of four elements."""
         return self.of(*size).float() < 0.25
@@ -247,7 +253,7 @@ def index_fill(c: Tensor, i: Tensor) -> None:
     c.index_fill_(0, i, 0.25)
 
 
-@kind(lambda g: ((g.of(2, *g.shape[1:]) * g.shape[0]).long(), g.of(2, *g.shape[1:])), part=0.6)
+@kind(lambda g: (g.one_of_each_row(2), g.of(2, *g.shape[1:])), part=0.6)
 def scatter(c: Tensor, i: Tensor, x: Tensor) -> None:
     c.scatter_(0, i, x)
 

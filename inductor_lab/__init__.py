@@ -40,7 +40,8 @@ _HOMES = {
     "try_kernel": "debug.explore.edit_kernel",
 }
 _MODULES = {
-    "bench": "bench", "course": "course", "distributed": "distributed", "faults": "debug.faults",
+    "bench": "bench", "course": "course", "distributed": "distributed",
+    "errors": "compiler.base.errors", "faults": "debug.faults",
 }
 __all__ = ["__version__", *_HOMES, *_MODULES]
 

@@ -23,8 +23,8 @@ def last_column(before: str, text: str) -> str:
     """A row whose last column goes on below itself where it is long.
 
     >>> print(last_column("lanes  7.84 ms  ", "vectorize innermost loops, " * 4))
-    lanes  7.84 ms  vectorize innermost loops, vectorize innermost loops,
-                    vectorize innermost loops, vectorize innermost loops,
+    lanes  7.84 ms  vectorize innermost loops, vectorize innermost loops, vectorize
+                    innermost loops, vectorize innermost loops,
     """
     return textwrap.fill(
         " ".join(text.split()), LINE, initial_indent=before, subsequent_indent=" " * len(before)

@@ -197,7 +197,7 @@ def test_decisions_cover_every_value_and_can_be_asked():
     _gradients(ours, [torch.randn(8, 8), torch.randn(8, 8)])
     (made,), (joint,) = backend.partitions, backend.joints
     assert made.about("mm").choice == "saved"
-    assert "heavy" in made.about("mm").reasons[0]
+    assert "expensive" in made.about("mm").reasons[0]
     known = {node.name for node in joint.graph.nodes}
     assert all(decision.node in known and decision.reasons for decision in made.decisions)
     assert str(made).startswith("Partition(")

@@ -162,7 +162,7 @@ def test_texts(whole) -> None:
     assert "cold compile" in text and "thread" in text and "and its gradient" in text
     assert "cpp_fused" in text and "\n" not in repr(whole)
     lines = whole.to_markdown().splitlines()
-    assert lines[2].startswith("|  | set-up |") and lines[3].startswith("| --- | ---: |")
+    assert lines[2].startswith("|  | setup |") and lines[3].startswith("| --- | ---: |")
 
 
 def test_saved_and_loaded(whole, tmp_path) -> None:

@@ -60,7 +60,7 @@ def test_a_graph_break_starts_again():
     assert len(runs) == 3 and runs[2].compile_id != runs[0].compile_id
     shown = steps_view(lab.inspect(breaking, torch.randn(8)).capture, Links())
     titles = [run["title"] for run in shown["runs"]]
-    assert "try 1 of 2" in titles[0] and "try 2 of 2" in titles[1]
+    assert "attempt 1 of 2" in titles[0] and "attempt 2 of 2" in titles[1]
 
 
 def test_only_so_many_are_kept(monkeypatch):

@@ -18,7 +18,8 @@ from tests.course.test_notebooks import SOURCES, TUTORIALS
 
 LABS = {source.number: source for source in SOURCES if source.kind == "lab"}
 TORCH = Path(torch.__file__).parent
-FOLDERS = (TORCH.parent, TORCH / "_inductor", Path(inductor_lab.__file__).parent)
+PACKAGE = Path(inductor_lab.__file__).parent
+FOLDERS = (TORCH.parent, TORCH / "_inductor", PACKAGE, PACKAGE / "compiler")
 """What a path in a text begins from."""
 WRITTEN = {"minifier_launcher.py", "repro.py"}
 """Files that torch writes; chapter 10 asserts their names."""

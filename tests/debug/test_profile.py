@@ -157,7 +157,7 @@ def test_a_slow_call_is_made_fewer_times(known_limits, compilation, monkeypatch)
     """Twenty calls of a model on a busy machine took minutes."""
     monkeypatch.setattr("inductor_lab.debug.profile.PATIENCE", 0.0)
     found = compilation.profile(steps=20)
-    assert found.steps == FEWEST and f"{FEWEST} calls of each" in found._repr_html_()
+    assert found.steps == FEWEST and f"{FEWEST} calls each" in found._repr_html_()
     assert compilation.profile(steps=2).steps == 2
 
 

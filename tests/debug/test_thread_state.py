@@ -113,7 +113,7 @@ def test_a_wrong_stock_compiler_is_found() -> None:
     assert [rung.verdict for rung in found.rungs] == ["agrees", "wrong"], str(found)
 
 
-@pytest.mark.parametrize("backend", ["ours", "stock"])
+@pytest.mark.parametrize("backend", ["inductor_lab", "stock"])
 def test_a_scalar_is_captured_as_the_user_wants(backend: str) -> None:
     with ExitStack() as stack:
         stack.enter_context(dynamo_config.patch(capture_scalar_outputs=True))

@@ -32,7 +32,9 @@ def verdict(program: Program, gradients: bool) -> str:
     if gradients:
         program = program.with_copies()
     try:
-        program.function()(*given(program, gradients))
+        results = tensors_of(program.function()(*given(program, gradients)))
+        if differentiable := [result for result in results if result.requires_grad]:
+            torch.autograd.backward(differentiable, list(map(torch.ones_like, differentiable)))
     except REFUSALS:
         return ""
     torch.compiler.reset()

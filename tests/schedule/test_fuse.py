@@ -158,7 +158,7 @@ def test_spaces_that_look_alike_say_which_axes_do_not_correspond():
     decision = c.graphs[0].forward.schedule.decisions.about("buf0", "buf1")
     reason = dict((v.rule, v.reason) for v in decision.verdicts)["same_iteration_space"]
     assert reason == (
-        "the kernels of buf0 and buf1 both run over i0<4, "
+        "the kernels of buf0 and buf1 both iterate over i0<4, "
         "but no axis of buf1 corresponds to i0<4 of buf0"
     )
 

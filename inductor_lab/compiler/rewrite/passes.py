@@ -232,8 +232,20 @@ PASSES: dict[str, Pass] = {
 `masked_attention.py` of `accelerate/` add one each."""
 
 
+_ANCHORS: dict[str, str] = {}
+"""Added pass → the pass that it was added before."""
+
+
 def add_pass(run: Pass, before: str) -> None:
-    """Add a pass to the table, to run before another one."""
+    """Add a pass to the table, to run before another one.
+
+    Passes added before the same one run in the order of their names, whichever module is imported
+    first.
+    """
     names = list(PASSES)
-    later = {name: PASSES.pop(name) for name in names[names.index(before) :]}
+    place = names.index(before)
+    while place and _ANCHORS.get(names[place - 1]) == before and names[place - 1] > run.__name__:
+        place -= 1
+    later = {name: PASSES.pop(name) for name in names[place:]}
     PASSES.update({run.__name__: run, **later})
+    _ANCHORS[run.__name__] = before

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 import torch
 
-from inductor_lab.compiler import pipeline
+from inductor_lab.compiler import accelerators
 from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.debug.faults.examples import Example
 
@@ -75,7 +75,7 @@ def _seeded(fault: Seeded) -> Iterator[Seeded]:
     torch_api.reset()
     ACTIVE.append(fault.name)
     try:
-        with replaced(pipeline, "warm_key", lambda *facts: ""), fault.patch():
+        with replaced(accelerators, "warm_key", lambda *facts: ""), fault.patch():
             yield fault
     finally:
         ACTIVE.remove(fault.name)
