@@ -89,7 +89,7 @@ def test_no_state_has_a_serious_violation(page_of_all: Path, open_page, state: s
     page = opened.page
     page.add_script_tag(content=gzip.decompress(AXE.read_bytes()).decode())
     if state == "help":
-        page.locator(".lab-actions [aria-label=keys]").click()
+        page.locator(".lab-actions [aria-label='keyboard shortcuts']").click()
     if state == "pinned":
         page.locator(".lab-line.linked").first.click()
     if state == "search":

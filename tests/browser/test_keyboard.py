@@ -118,7 +118,7 @@ def test_phases_and_tabs_are_one_stop_each_with_arrows(report: Path, open_page) 
 
 def test_the_list_of_keys_gives_the_focus_back(report: Path, open_page) -> None:
     page = open_page(report).page
-    button = page.locator(".lab-actions [aria-label=keys]")
+    button = page.locator(".lab-actions [aria-label='keyboard shortcuts']")
     button.press("Enter")
     assert page.locator(".lab-help").evaluate("e => e === document.activeElement")
     page.keyboard.press("Escape")

@@ -15,7 +15,7 @@ def wave(x):
     return ((x + 1) * 2).sin()
 
 wave(torch.randn(8))"""
-BROKEN = """from inductor_lab import pipeline
+BROKEN = """from inductor_lab.compiler import pipeline
 from inductor_lab.compiler.base.errors import LabError
 def refuse(schedule, options):
     raise LabError("no kernel today", "return ((x + 1) * 2).sin()", "try tomorrow")
