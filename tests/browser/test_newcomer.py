@@ -294,7 +294,7 @@ def edits_the_size_of_an_input(user: Newcomer) -> None:
 def runs_the_edited_call(user: Newcomer) -> None:
     pane = user.explorer(SIN).locator('.lab-pane[data-pane="guards"]')
     pane.locator(".lab-run-it").click()
-    pane.locator(".lab-guard-said:has-text('compiled again')").wait_for()
+    pane.locator(".lab-guard-said:has-text('recompiled')").wait_for()
     assert "expected 1000, actual 20" in pane.inner_text()
 
 
@@ -373,7 +373,7 @@ def looks_up_the_keys(user: Newcomer) -> None:
     explorer = user.explorer(SIN)
     explorer.locator(".lab-text").first.focus()
     user.page.keyboard.press("?")
-    assert "previous and next phase" in explorer.locator(".lab-help").inner_text()
+    assert "previous and next stage" in explorer.locator(".lab-help").inner_text()
     user.page.keyboard.press("Escape")
     assert explorer.locator(".lab-help").count() == 0
 
