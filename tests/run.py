@@ -96,14 +96,24 @@ def environment() -> dict[str, str]:
 
 
 def run_tests(
-    name: str, take: str, paths: Sequence[str], jobs: int, limit: float | None = None
+    name: str,
+    take: str,
+    paths: Sequence[str],
+    jobs: int,
+    limit: float | None = None,
+    dist: str = "worksteal",
 ) -> Outcome:
     record = BUILD / "records" / f"{name}.json"
     record.unlink(missing_ok=True)
-    options = ["-n", str(jobs), "--dist=worksteal", f"--take={take}", f"--record={record}"]
+    options = ["-n", str(jobs), f"--dist={dist}", f"--take={take}", f"--record={record}"]
     print(f"\n== {name}: pytest {' '.join(options)} {' '.join(paths)}", flush=True)
     command = Command(name, [sys.executable, "-m", "pytest", *options, *paths])
     return without_tests(command.finish(record, limit), take)
+
+
+def run_part(part: Part, take: str, jobs: int, limit: float | None = None) -> Outcome:
+    dist = "loadfile" if part.by_file else "worksteal"
+    return run_tests(part.name, take, part.paths, jobs, limit, dist)
 
 
 def without_tests(outcome: Outcome, take: str) -> Outcome:
@@ -210,7 +220,7 @@ def command_check(given: argparse.Namespace) -> int:
         if history.passed(part.name) and not given.again:
             print(f"{part.name}: passed before, for the same sources (AGAIN=1 runs it again)")
             continue
-        outcome = run_tests(part.name, take, part.paths, given.jobs)
+        outcome = run_part(part, take, given.jobs)
         history.add(part.name, done(outcome))
         outcomes.append(outcome)
     return report(outcomes, begin)
@@ -235,7 +245,7 @@ def command_ci(given: argparse.Namespace) -> int:
         if memory.expected(part) > left:
             skipped.append(part)
             continue
-        outcome = run_tests(part.name, "rest", part.paths, given.jobs, left)
+        outcome = run_part(part, "rest", given.jobs, left)
         memory.add(part.name, done(outcome))
         outcomes.append(outcome)
     memory.finish([part.name for part in skipped])

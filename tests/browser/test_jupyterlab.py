@@ -139,7 +139,7 @@ def test_an_edited_guard_is_predicted_and_confirmed(training):
     assert verdict.inner_text() == "recompile"
     assert "torch.sin(x)" in training.locator(".lab-guard-verdict button").inner_text()
     training.locator(".lab-run-it").click()
-    said = training.locator(".lab-guard-said:has-text('compiled again')")
+    said = training.locator(".lab-guard-said:has-text('recompiled')")
     said.wait_for()
     assert "size mismatch at index 0. expected 16, actual 4" in said.inner_text()
     assert verdict.inner_text() == "hit"  # now there is code for this size
@@ -154,7 +154,7 @@ def test_the_budget_slider_compiles_again(training):
     before = training.locator(".lab-budget-said").inner_text()
     training.locator(".lab-budget input[type=range]").fill("0")
     said = training.locator(".lab-budget-said").inner_text()
-    assert said != before and "memory_budget 0" in said and "0 B kept" in said
+    assert said != before and "memory_budget 0" in said and "0 B saved" in said
     training.locator(".lab-verdict:has-text('kernels')").wait_for()
     training.locator('.lab-rail [data-pane="whatif"]').click()
     training.locator(".lab-pane.focused .lab-tabs >> text=numbers").click()

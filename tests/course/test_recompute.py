@@ -9,7 +9,7 @@ from inductor_lab.course.labs.recompute import traded
 def test_more_is_kept_where_nothing_is_recomputed() -> None:
     table = traded(lambda values: [v.name for v in values if v.needed], [waves], 0.1, (8, 4))
     ours, mine = table.rows
-    assert (ours.who, mine.who) == ("ours", "you") and ours.program == "waves"
+    assert (ours.who, mine.who) == ("inductor_lab", "you") and ours.program == "waves"
     assert mine.kept > ours.kept and mine.peak > ours.peak >= ours.kept
     assert min(ours.seconds, mine.seconds) > 0
     assert "a training step" in str(table) and " ms ±" in str(table)

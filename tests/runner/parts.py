@@ -21,12 +21,15 @@ class Part:
 
     `paths`: their files and folders.  `also`: files and folders that these tests read without an
     import.  `minutes`: how long the tests take that `make test` leaves out, on two cores.
+    `by_file`: one process runs all tests of a file, in order, because each test continues where the
+    one before it ended, or because the file's fixture is expensive.
     """
 
     name: str
     paths: tuple[str, ...]
     also: tuple[str, ...] = ()
     minutes: float = 1.0
+    by_file: bool = False
 
     def holds(self, file: str) -> bool:
         return is_under(file, self.paths)
@@ -59,7 +62,7 @@ PARTS = (
     Part("course", folders("course"), also=("notebooks/labs", "notebooks/tutorials"), minutes=5),
     Part("notebooks", folders("notebooks"), also=("notebooks",), minutes=3),
     Part("views", folders("widgets"), also=("widgets",), minutes=2),
-    Part("browser", folders("browser"), also=("javascript", "widgets"), minutes=6),
+    Part("browser", folders("browser"), also=("javascript", "widgets"), minutes=12, by_file=True),
     Part(
         "package",
         folders("project", "wheel", "javascript"),

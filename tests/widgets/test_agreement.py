@@ -195,7 +195,7 @@ def test_time(both: tuple[Any, Any]) -> None:
     if not times:
         return
     note = text_of(next(inside(view(doc, "time", "kernels")["tree"], "p")))
-    assert note.startswith(f"{duration(kernels + libraries)} in all: {duration(kernels)} in "
+    assert note.startswith(f"{duration(kernels + libraries)} in total: {duration(kernels)} in "
                            f"kernels, {duration(libraries)} in library calls.")  # fmt: skip
     for scope, part in parts(c).items():
         if part.times:
