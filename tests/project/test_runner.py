@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import run
-from tests.runner import changes
+from tests.runner import changes, order
 from tests.runner.choose import choose, step
 from tests.runner.history import Done, History, Memory
 from tests.runner.order import in_order, rank
@@ -176,6 +176,7 @@ def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulated:
     monkeypatch.setattr(run, "run_tests", made.run_tests)
     monkeypatch.setattr(run, "start_lint", list)
     monkeypatch.setattr(run, "BUILD", tmp_path)
+    monkeypatch.setattr(order, "changed_files", lambda since: [])
     return made
 
 
