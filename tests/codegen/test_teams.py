@@ -56,7 +56,7 @@ def check(function: Function, x: torch.Tensor) -> None:
         made = cpu_tree(part, schedule.program.buffers, team=True)
         assert made.plan.threads
         writing = [s for s in made.tree if any(isinstance(x, Store) for x in walk((s,)))]
-        assert writing and all(isinstance(s, Loop) and s.how.team for s in writing)
+        assert writing and all(isinstance(s, Loop) and s.execution.team for s in writing)
     for _ in range(20):
         torch.testing.assert_close(compilation.compiled(x), function(x))
 

@@ -18,7 +18,7 @@ from inductor_lab.compiler.codegen.cpu import passes, plan, thread_parts, tiles
 from inductor_lab.compiler.codegen.cpu.passes import OPTIONAL, cpu_tree, switched_off
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
-    Held,
+    ElementAlias,
     Init,
     Let,
     Loop,
@@ -124,13 +124,13 @@ def changed(*body: Any) -> Tree:
 
 INIT, INNER, STORE = SUM[0].body  # type: ignore[union-attr]
 WRONG: dict[str, Tree] = {
-    "acc0 was not started": changed(INNER, STORE),
-    "acc0 is a max and takes a sum": changed(replace(INIT, kind="max"), INNER, STORE),
-    "t0 is read and not known": changed(INIT, INNER, replace(STORE, value=T0)),
-    "the position j0 is used outside of its loop": changed(replace(STORE, value=X)),
-    "two loops over i0, one in the other": changed(SUM[0]),
+    "accumulator acc0 is not initialized": changed(INNER, STORE),
+    "accumulator acc0 is a max, not a sum": changed(replace(INIT, kind="max"), INNER, STORE),
+    "t0 is read but not defined": changed(INIT, INNER, replace(STORE, value=T0)),
+    "the loop variable j0 is used outside its loop": changed(replace(STORE, value=X)),
+    "a loop over i0 inside another loop over i0": changed(SUM[0]),
     "a loop inside the vector loop over i0": (replace(SUM[0], kind=LoopKind.VECTOR),),
-    "t0 is held in row0 at 1 indices": changed(Held("t0", "row0", (Index.of(I0),))),
+    "t0 aliases row0 with 1 indices": changed(ElementAlias("t0", "row0", (Index.of(I0),))),
 }
 
 

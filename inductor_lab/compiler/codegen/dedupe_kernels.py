@@ -1,12 +1,12 @@
-"""Groups that are equal but for the names in them: one is printed, the others' kernels are copies.
+"""Print groups that differ only in names once; the other kernels are renamed copies.
 
     buf3[i0] = tanh(buf2[i0])      # tanh_1         in0 = buf2, out0 = buf3, lines of tanh_1
     buf7[i0] = tanh(buf6[i0])      # tanh_2    →    in0 = buf6, out0 = buf7, lines of tanh_2
 
-So the layers of a model are printed once.  Printing depends on names in one place, the order of an
-index's terms that are read from memory; there they stay names, and twins read the same ones.
+Therefore the equal layers of a model are printed once.  Printing depends on names in one place, the
+order of an index's terms that are read from memory. Twins read the same names there.
 
-What is printed equally all the same has one name (`shared`).
+Kernels whose printed text is equal also share one name (`shared`).
 
 Inductor has no counterpart: it prints every kernel, then finds equal texts.
 """
@@ -24,9 +24,9 @@ from inductor_lab.compiler.schedule.schedule import Group
 
 
 class Twins:
-    """The kernels made so far, by what their groups are.
+    """The kernels printed so far, by the structure of their groups.
 
-    `results` are buffers that are written past the caches (`cpp.cpp_kernel`).
+    `results` are buffers that kernels write with streaming stores (`cpp.cpp_kernel`).
     """
 
     def __init__(self, buffers: Mapping[str, Buffer], results: Set[str]) -> None:
@@ -35,7 +35,7 @@ class Twins:
         self.made: dict[Hashable, tuple[Kernel, Spelling]] = {}
 
     def kernel(self, group: Group, printed: Callable[[Group], Kernel]) -> Kernel:
-        """The kernel of an equal group, renamed; if there is none, what `printed` makes."""
+        """The renamed kernel of an equal group; if there is none, a new kernel from `printed`."""
         spelling = Spelling(self.buffers)
         key = spelling.key(group, self.results)
         if key not in self.made:
@@ -46,7 +46,7 @@ class Twins:
 
 
 class Spelling:
-    """The names in a group, each with its number in the order in which they appear."""
+    """The names in a group, numbered in order of appearance."""
 
     def __init__(self, known: Mapping[str, Buffer]) -> None:
         self.known = known
@@ -55,20 +55,20 @@ class Spelling:
         self._sets: dict[Origins, frozenset[int]] = {}
 
     def key(self, group: Group, results: Set[str]) -> Hashable:
-        """All that a kernel depends on, with numbers for names."""
+        """Everything that a kernel depends on, with numbers instead of names."""
         nests = tuple(map(self._nest, (*group.nests, *group.inlined.values())))
         parts = tuple(map(self._part, group.parts))
         described = tuple((self._described(name), name in results) for name in self.buffers)
         return nests, parts, described
 
     def _part(self, part: Group) -> Hashable:
-        """Which of the nests are in it, and how."""
+        """The nests of a part: which are inlined, and which are stored."""
         own = tuple(self._buffer(nest.buffer) for nest in part.nests)
         inlined, stored = map(self._buffer, part.inlined), frozenset(map(self._buffer, part.stored))
         return part.axes, own, tuple(inlined), stored, self._those(part.origins)
 
     def _nest(self, nest: Nest) -> Hashable:
-        named = ("buffer", "body", "origins")  # the base of a scatter, which is its alone, is not
+        named = ("buffer", "body", "origins")  # `base` is not: a scatter is the only user of it
         kind = [getattr(nest, name) for name in nest.__match_args__ if name not in named]
         nodes = list(nest.body.walk())
         places = {id(node): place for place, node in enumerate(nodes)}
@@ -76,7 +76,7 @@ class Spelling:
         return type(nest), *kind, self._buffer(nest.buffer), self._those(nest.origins), body
 
     def _node(self, node: Expr, places: Mapping[int, int]) -> Hashable:
-        """A node whose children are their places in the walk."""
+        """A node, with its children as their positions in the walk."""
         below = tuple(places[id(child)] for child in node.children())
         match node:
             case Load(buffer, index, dtype, origins):
@@ -104,7 +104,7 @@ class Spelling:
 
 
 class _Renaming:
-    """From the names in a group to those in its twin."""
+    """Renames from a group to its twin."""
 
     def __init__(self, old: Spelling, new: Spelling) -> None:
         self.buffers = dict(zip(old.buffers, new.buffers, strict=True))
@@ -112,7 +112,7 @@ class _Renaming:
         self._sets: dict[Origins, Origins] = {}
 
     def kernel(self, kernel: Kernel, group: Group) -> Kernel:
-        """The kernel of `group`; its name is that of the other one."""
+        """The kernel of `group`, with the function name of the other kernel."""
         headings = {heading(kernel.group.origins): heading(group.origins)}
         lines = (
             Line(headings.get(line.text, line.text), self.origins(line.origins), line.statement)
@@ -131,10 +131,10 @@ class _Renaming:
 
 
 def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
-    """Kernels whose text is equal apart from its name take the name of the first of them.
+    """Give kernels whose text differs only in the name the name of the first of them.
 
-    So the equal layers of a model are compiled once.  Each keeps its own origins and buffers.  A
-    text in Triton does not say what its pointers point to.
+    Therefore the equal layers of a model are compiled once.  Each kernel keeps its own origins and
+    buffers.  Triton text does not contain the dtypes of its pointers, so they are compared too.
     """
     first: dict[object, str] = {}
     for kernel in kernels:
@@ -151,7 +151,7 @@ def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
 
 
 def same_text(kernel: Kernel) -> object:
-    """What is equal for kernels whose text is equal apart from its name."""
+    """A key that is equal for kernels whose text differs only in the name."""
     named = heading(kernel.group.origins)
     lines = (line.text for line in kernel.code.lines if line.text != named)
     text = "\n".join(lines).replace(kernel.name, "")

@@ -1,4 +1,4 @@
-"""Groups to kernels: which language each group is written in, and which share one function."""
+"""Generate a kernel for each group: choose the language, and let equal groups share a function."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 
 def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]:
-    """One kernel for each group, in the order they run; equal ones have one name.
+    """One kernel for each group, in execution order; equal kernels share one name.
 
-    C++ for groups on the CPU, Triton for GPUs, for `options.target` and where
-    `options.language` says so.
+    C++ for groups on the CPU; Triton for GPUs, for `options.target`, and if `options.language` is
+    "triton".
     """
     buffers, results = schedule.program.buffers, results_of(schedule)
     printed = partial(_kernel, buffers=buffers, options=options, results=results)
@@ -37,9 +37,9 @@ def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]
 
 
 def results_of(schedule: Schedule) -> frozenset[str]:
-    """Results of the graph that no step but the one that makes them reads.
+    """Results of the graph that only the step that computes them reads.
 
-    New values of inputs are not among them: where they go is in the caches by then.
+    New values of inputs are excluded: their destination is already in the caches.
     """
     program = schedule.program
     found = {view.buffer for view in views_in(program.returned)}
@@ -66,7 +66,7 @@ def _kernel(
 
 
 def triton_kernel(*args: Any, **kwargs: Any) -> Kernel:
-    """The kernel in Triton.  The printer is loaded at its first use: a CPU does not need it."""
+    """The kernel in Triton.  The printer is imported on first use: a CPU does not need it."""
     from inductor_lab.compiler.codegen.triton import printer
 
     return printer.triton_kernel(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Operations that C++ and Triton write alike, with a sign between their operands."""
+"""Operations that C++ and Triton both write as an infix operator."""
 
 from __future__ import annotations
 

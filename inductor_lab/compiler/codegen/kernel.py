@@ -24,7 +24,7 @@ MARK = "inductor_lab"
 class Line(Value):
     """One line of generated text and the FX nodes that it computes.
 
-    `statement` is false for lines that compute nothing of the user's (braces, includes, blank).
+    `statement` is false for lines that compute nothing (braces, includes, blank lines).
     """
 
     text: str
@@ -33,19 +33,19 @@ class Line(Value):
 
 
 def heading(origins: Origins) -> str:
-    """The line over a C++ function that names its FX nodes."""
+    """The comment above a C++ function that names its FX nodes."""
     return f"// {', '.join(sorted(origins))}"
 
 
 def merged(texts: Iterable[Iterable[Line]]) -> Iterator[Line]:
-    """The lines of equal texts once, each with the origins that it has in all of them."""
+    """The lines of equal texts, once; each line has the union of its origins in all texts."""
     for same in zip(*texts, strict=True):
         yield replace(same[0], origins=NO_ORIGINS.union(*(line.origins for line in same)))
 
 
 @dataclass(frozen=True, slots=True)
 class Code(Shown):
-    """Generated text: a tuple of lines, made while emitting and never parsed again."""
+    """Generated text: a tuple of lines, created while emitting and never parsed."""
 
     lines: tuple[Line, ...]
 
@@ -63,11 +63,11 @@ class Code(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One argument of a kernel: a buffer's address, or the value of a symbol (int64), or of another
-    number that kernels do not work out themselves (`ir.index.given_of`).
+    """One argument of a kernel: a buffer's address, the value of a symbol (int64), or another
+    number that kernels do not compute themselves (`ir.index.given_of`).
 
-    `name` is its name in the kernel's text (`in0`, `out0`, `ks0`).  A buffer that is `checked` is
-    given with its length (`options.check_bounds`).
+    `name` is its name in the kernel's text (`in0`, `out0`, `ks0`).  If `checked`, the buffer is
+    passed with its length (`options.check_bounds`).
     """
 
     name: str
@@ -83,11 +83,11 @@ class Kernel(Shown):
     """One fused group as text for one language.
 
     name        `cpp_fused_add_cos_pow_sin_0`, `triton_fused_...`
-    code        this kernel's function alone, with origins
+    code        the function of this kernel only, with origins
     parameters  in call order
-    group, buffers   what it was made from, so that the group can be rendered in the other language
+    group, buffers   the source, so that the group can be rendered in the other language
     launch      for Triton: constants and grid (see `codegen/triton/printer.py`); empty for C++
-    seconds     what writing it took, of which equal kernels take next to nothing
+    seconds     time to generate the text (nearly 0 for copies of equal kernels)
     """
 
     name: str
@@ -107,10 +107,10 @@ class Kernel(Shown):
         return str(self.code)
 
     def ladder(self, target: str) -> dict[str, str | bytes]:
-        """Every rung of Triton's compiler for a named GPU, without a GPU.
+        """Every stage of Triton's compiler for a target GPU; no GPU is needed.
 
-        `"cuda:90"` gives ttir, ttgir, llir, ptx, cubin; `"hip:gfx942"` gives amdgcn and hsaco in
-        their place.  A C++ kernel is rendered as Triton first.  Raises UnknownTarget, or
+        `"cuda:90"` gives ttir, ttgir, llir, ptx, cubin; `"hip:gfx942"` gives amdgcn and hsaco
+        instead of the last two.  A C++ kernel is first rendered as Triton.  Raises UnknownTarget or
         CompileFailed.
         """
         return dict(perform("ladder", self, target))

@@ -1,4 +1,4 @@
-"""The arguments of a kernel: what it reads, what it writes, and the symbols in its loops.
+"""The parameters of a kernel: inputs, outputs, and the symbols in its loops.
 
 Inductor: `KernelArgs` in `codegen/common.py`.
 """
@@ -22,9 +22,9 @@ from inductor_lab.compiler.ir.program import Buffer, sizes_of
 def kernel_parameters(
     tree: tuple[Stmt, ...], buffers: Mapping[str, Buffer]
 ) -> tuple[Parameter, ...]:
-    """`in0, in1, ..` in the order of first use, then `out0, ..`, then `ks0, ..` by symbol name.
+    """`in0, in1, ..` in order of first use, then `out0, ..`, then `ks0, ..` by symbol name.
 
-    A buffer that the kernel writes and reads back is an output.
+    A buffer that the kernel both writes and reads is an output.
     """
     nodes = list(nodes_in(tree))
     own = {s.name for s in walk(tree) if isinstance(s, Local)}
@@ -38,15 +38,14 @@ def kernel_parameters(
 
 
 def with_lengths(parameters: tuple[Parameter, ...], wanted: bool = True) -> tuple[Parameter, ...]:
-    """The parameters of a kernel that checks its bounds, if that is wanted."""
+    """If `wanted`, mark the buffers so that the kernel checks their bounds."""
     return tuple(replace(p, checked=wanted and p.buffer is not None) for p in parameters)
 
 
 def with_symbols(
     parameters: tuple[Parameter, ...], sizes: Iterable[Size], numbers: Iterable[Any] = ()
 ) -> tuple[Parameter, ...]:
-    """The parameters, and after them numbers, and those symbols of some sizes, that are not there
-    yet."""
+    """Append the symbols in `sizes` and the `numbers` that are not parameters yet."""
     known = {p.symbol for p in parameters if p.symbol is not None}
     parts = {part for s in sizes if isinstance(s, sympy.Expr) for part in given_of(s)}
     new = enumerate(sorted(parts.union(numbers) - known, key=str), start=len(known))
@@ -54,7 +53,7 @@ def with_symbols(
 
 
 def _sizes(tree: tuple[Stmt, ...], nodes: Iterable[Expr]) -> Iterator[Size]:
-    """Every size that the text will spell out; `nodes` are those of the values."""
+    """Every size that the text will contain; `nodes` are the nodes of the tree's values."""
     for stmt in walk(tree):
         if isinstance(stmt, Loop):
             yield stmt.axis.size

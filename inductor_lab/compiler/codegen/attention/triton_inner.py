@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import sympy
 
 from inductor_lab.compiler.codegen.kernel import Line
-from inductor_lab.compiler.codegen.tree.emit_values import Elaborator
+from inductor_lab.compiler.codegen.tree.emit_values import ValueEmitter
 from inductor_lab.compiler.codegen.tree.inline_temps import tidy
 from inductor_lab.compiler.codegen.tree.loop_tree import Loop, LoopKind, Store, Tree
 from inductor_lab.compiler.codegen.triton.blocks import Blocks
@@ -86,7 +86,7 @@ class Within(Printer):
 
 def tree_of(group: Group, buffers: Mapping[str, Buffer]) -> Tree:
     """The group with each of its axes as a loop."""
-    at = Elaborator(group, buffers)
+    at = ValueEmitter(group, buffers)
     at.open()
     for axis in group.axes:
         at.open(axis)

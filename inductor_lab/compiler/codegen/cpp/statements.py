@@ -19,21 +19,21 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Bound,
     Call,
     Check,
-    Held,
-    How,
+    ElementAlias,
+    Execution,
     If,
     Init,
-    Least,
+    LastFullBlock,
     Let,
     Local,
     Loop,
     LoopKind,
-    Share,
+    Minimum,
+    PartBound,
     Stmt,
     Store,
     Tree,
     When,
-    Whole,
     best_of,
 )
 from inductor_lab.compiler.codegen.tree.visit import walk
@@ -88,7 +88,9 @@ class Printer:
 
     def body(self, stmts: Tree) -> None:
         """The statements of a body, at whose end the aliases that it declares end too."""
-        outside = dict(self.writer.places) if any(isinstance(s, Held) for s in stmts) else None
+        outside = (
+            dict(self.writer.places) if any(isinstance(s, ElementAlias) for s in stmts) else None
+        )
         for stmt in stmts:
             self.stmt(stmt)
         if outside is not None:
@@ -112,15 +114,15 @@ class Printer:
                 with self.block(f"if ({self.writer.expr(mask)})", origins):
                     self.body(body)
             case _:
-                self.of_passes(stmt)
+                self.pass_statement(stmt)
 
-    def of_passes(self, stmt: Local | Held | Assign | Call | Bound | Check) -> None:
+    def pass_statement(self, stmt: Local | ElementAlias | Assign | Call | Bound | Check) -> None:
         match stmt:
             case Local(name, dtype, shape, origins, zero):
                 sizes = "".join(f"[{size}]" for size in shape)
                 start = " = {}" if zero else ""
                 self.line(f"{CTYPES[dtype]} {name}{sizes}{start};", origins)
-            case Held(name, array, at):
+            case ElementAlias(name, array, at):
                 self.writer.places[name] = self.writer.element(array, at)
             case Assign(name, value, origins):
                 place = self.writer.temp(name)
@@ -146,25 +148,25 @@ class Printer:
 
     def pragma(self, loop: Loop) -> None:
         """Who executes the iterations, as an OpenMP directive."""
-        how = loop.how
-        words = [] if not how.threads else ["for"] if how.team else ["parallel for"]
-        words += ["simd"] if how.simd else []
-        if how.threads > 1:
-            words.append(f"collapse({how.threads})")
-        if how.team:
+        execution = loop.execution
+        words = [] if not execution.threads else ["for"] if execution.team else ["parallel for"]
+        words += ["simd"] if execution.simd else []
+        if execution.threads > 1:
+            words.append(f"collapse({execution.threads})")
+        if execution.team:
             words.append("nowait")
-        if not is_int(how.work, 0):
-            words.append(f"if ({self.writer.size(how.work)} >= {how.grain})")
-        text = " ".join(["#pragma omp", *words, *self.clauses(loop, how)]) if words else ""
+        if not is_int(execution.work, 0):
+            words.append(f"if ({self.writer.size(execution.work)} >= {execution.grain})")
+        text = " ".join(["#pragma omp", *words, *self.clauses(loop, execution)]) if words else ""
         if not words and is_misread(loop):
             text = "#pragma GCC unroll 1"
         if text:
             self.lines.append(Line("    " * self.depth + text, statement=False))
 
-    def clauses(self, loop: Loop, how: How) -> list[str]:
+    def clauses(self, loop: Loop, execution: Execution) -> list[str]:
         """What is private to each thread or lane."""
-        found = [(sign, self.writer.temp(name)) for sign, name in how.reductions]
-        if not how.team and any(isinstance(stmt, Check) for stmt in walk(loop.body)):
+        found = [(sign, self.writer.temp(name)) for sign, name in execution.reductions]
+        if not execution.team and any(isinstance(stmt, Check) for stmt in walk(loop.body)):
             found.insert(0, ("|", STATUS))
         return [f"reduction({sign} : {name})" for sign, name in found]
 
@@ -172,13 +174,13 @@ class Printer:
         match bound.value:
             case Index() as index:
                 return self.writer.index(index)
-            case Least(first, second):
+            case Minimum(first, second):
                 one, other = self.writer.index(first), self.writer.index(second)
                 return f"{one} < {other} ? {one} : {other}"
-            case Whole(begin, end, width):
+            case LastFullBlock(begin, end, width):
                 start = self.writer.index(begin)
                 return f"{start} + ({self.writer.index(end)} - {start}) / {width} * {width}"
-            case Share(size, part, count, line, end):
+            case PartBound(size, part, count, line, end):
                 whole = f" / {line} * {line}" if line > 1 else ""
                 length, number = self.writer.size(size), part.name
                 number = f"({number} + 1)" if end else number
@@ -236,7 +238,7 @@ class Printer:
             assert stmt.position is not None, "a search is for a position"
             self.halve(stmt, self.writer.expr(stmt.value), self.writer.index(stmt.position))
         elif stmt.kind in POSITIONS:
-            self.take_better(stmt)
+            self.accumulate_extreme(stmt)
         elif stmt.kind == "nan":
             self.line(f"{place} |= {value} != {value};", origins, statement=True)
         else:
@@ -249,7 +251,7 @@ class Printer:
         self.line(f"{high} = {found} ? {at} : {high};", stmt.origins, statement=True)
         self.line(f"{low} = {found} ? {low} : {at} + 1;", stmt.origins, statement=True)
 
-    def take_better(self, stmt: Accumulate) -> None:
+    def accumulate_extreme(self, stmt: Accumulate) -> None:
         """The element and its position, if it is better than the best so far."""
         place, best = self.writer.temp(stmt.name), self.writer.temp(best_of(stmt.name))
         value, ctype = self.writer.expr(stmt.value), CTYPES[stmt.value.dtype]

@@ -33,8 +33,9 @@ from inductor_lab.compiler.codegen.cpu.plan import Simd
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Bound,
-    Held,
+    ElementAlias,
     Init,
+    LastFullBlock,
     Let,
     Local,
     Loop,
@@ -42,7 +43,6 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Stmt,
     Store,
     Tree,
-    Whole,
 )
 from inductor_lab.compiler.codegen.tree.visit import is_innermost, temps_read, walk
 from inductor_lab.compiler.ir.expr import Load, Temp
@@ -91,11 +91,11 @@ def _widened(loop: Loop, width: int) -> Tree:
         tail = Index.constant_of(size // width * width)
     else:
         end = Axis(f"{name}_tail", size)
-        new.append(Bound(end, Whole(loop.begin, loop.stop, width)))
+        new.append(Bound(end, LastFullBlock(loop.begin, loop.stop, width)))
         tail = Index.of(end)
     first = Axis(f"{name}_wide", size)
     place = Index.of(loop.axis) - Index.of(first)
-    held = (Held(acc.name, f"lanes_{acc.name}", (place,)) for acc in fed)
+    held = (ElementAlias(acc.name, f"lanes_{acc.name}", (place,)) for acc in fed)
     lanes = replace(loop, kind=LoopKind.SERIAL, begin=Index.of(first), end=Index.of(first) + width)
     new.append(Loop(first, LoopKind.REDUCE, (*held, lanes), loop.begin, tail, width))
     new += (_total(acc, width) for acc in fed)
@@ -126,7 +126,7 @@ def _of_short_rows(loop: Loop) -> Tree | None:
     few = isinstance(loop.axis.size, int) and loop.axis.size <= MOST_ROWS
     if not (apart and few and all(map(sums_floats, (*fed, *totals)))):
         return None
-    held = (Held(a.name, f"lanes_{t.name}", (Index.of(row.axis),))
+    held = (ElementAlias(a.name, f"lanes_{t.name}", (Index.of(row.axis),))
             for t in totals for a in fed if t.value == Temp(a.name, a.value.dtype))  # fmt: skip
     lanes = replace(loop, body=(*lets, *held, replace(row, kind=LoopKind.SERIAL)))
     arrays = (_array(total, width) for total in totals)

@@ -20,7 +20,7 @@ from inductor_lab.compiler.codegen.cpu.thread_parts import threads_of
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Check,
-    How,
+    Execution,
     Loop,
     LoopKind,
     Stmt,
@@ -53,11 +53,11 @@ def threads(tree: Tree, facts: Facts) -> Tree:
     # a loop whose short inner one was written out since has lanes now
     levels = sum(loop.kind is not LoopKind.VECTOR for loop in point_loops(tree)[: plan.threads])
     levels = max(levels, 1)
-    how = How(threads=levels, team=True) if team else threads_of(facts, levels)
+    execution = Execution(threads=levels, team=True) if team else threads_of(facts, levels)
     new: list[Stmt] = []
     for shared, run in ((shared, tuple(run)) for shared, run in groupby(tree, is_point)):
         if shared:
-            new += (replace(loop, how=how) for loop in run if isinstance(loop, Loop))
+            new += (replace(loop, execution=execution) for loop in run if isinstance(loop, Loop))
         else:
             new += _by_one(run, tree) if team else run
     return kept(tuple(new), tree)
@@ -72,7 +72,9 @@ def _by_one(run: Tree, tree: Tree) -> Tree:
     own = {defined_by(stmt) for stmt in run}
     later = {temp for stmt in walk(tree) if stmt not in run for temp in temps_read(stmt)}
     parts = [run] if own.isdisjoint(later) else [(stmt,) for stmt in run]
-    once = partial(Loop, Axis("once", 1), LoopKind.SERIAL, how=How(threads=1, team=True))
+    once = partial(
+        Loop, Axis("once", 1), LoopKind.SERIAL, execution=Execution(threads=1, team=True)
+    )
     new = ((once(p),) if any(isinstance(s, Store) for s in walk(p)) else p for p in parts)
     return tuple(chain.from_iterable(new))
 
@@ -83,26 +85,26 @@ def lanes(tree: Tree, facts: Facts) -> Tree:
     def change(loop: Loop) -> Tree | None:
         if not is_innermost(loop):
             return None
-        how = _with_lanes(loop)
-        return (loop if how is loop.how else replace(loop, how=how),)
+        execution = _with_lanes(loop)
+        return (loop if execution is loop.execution else replace(loop, execution=execution),)
 
     return each_loop(tree, change)
 
 
-def _with_lanes(loop: Loop) -> How:
+def _with_lanes(loop: Loop) -> Execution:
     """How the loop runs, with lanes if it can.  It has none where it looks for a position, nor in a
     team where it checks: the status there is private to threads, not to lanes."""
     checked = any(isinstance(stmt, Check) for stmt in walk(loop.body))
     fed = fed_by(loop)
     placed = any(a.position is not None or a.found is not None for a in fed)
-    if loop.how.team and checked:
-        return loop.how
+    if loop.execution.team and checked:
+        return loop.execution
     if loop.kind in INDEPENDENT and not placed:
-        return replace(loop.how, simd=True)
+        return replace(loop.execution, simd=True)
     if loop.kind is not LoopKind.REDUCE or not all(map(_has_clause, fed)):
-        return loop.how
+        return loop.execution
     clauses = tuple((CLAUSES[acc.kind], acc.name) for acc in _flags_first(fed))
-    return replace(loop.how, simd=True, reductions=clauses)
+    return replace(loop.execution, simd=True, reductions=clauses)
 
 
 def _has_clause(acc: Accumulate) -> bool:

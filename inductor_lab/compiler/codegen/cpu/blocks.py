@@ -29,11 +29,11 @@ from inductor_lab.compiler.codegen.cpu.half_roundings import halves_in, rounds
 from inductor_lab.compiler.codegen.cpu.plan import TILE, Simd
 from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
 from inductor_lab.compiler.codegen.tree.loop_tree import (
-    ONE_BY_ONE,
+    SEQUENTIAL,
     Address,
     Bound,
     Call,
-    Held,
+    ElementAlias,
     Let,
     Local,
     Loop,
@@ -123,7 +123,7 @@ class _Blocks:
         streams = [store for store in streams if store not in narrowed]
 
         def inside(stretch: Loop) -> Tree:
-            lanes = replace(stretch, kind=LoopKind.VECTOR, how=ONE_BY_ONE)
+            lanes = replace(stretch, kind=LoopKind.VECTOR, execution=SEQUENTIAL)
             *before, inner = _as_floats(lanes, widened, most, lanes.stop - lanes.begin)
             assert isinstance(inner, Loop)
             return (*before, *self.stretch(inner, most, streams, narrowed))
@@ -177,7 +177,7 @@ def _as_floats(loop: Loop, widened: Sequence[Let], most: int, count: Index) -> T
         args = (Address(block), Address(let.value.buffer, start), count)
         arrays.append(Local(block, torch.float32, (most,), let.origins))
         arrays.append(Call("lab_widen", args, "", let.origins))
-        held.append(Held(let.temp.name, block, (place,)))
+        held.append(ElementAlias(let.temp.name, block, (place,)))
     body = (*held, *(stmt for stmt in loop.body if stmt not in widened))
     return (*arrays, with_body(loop, body) if widened else loop)
 

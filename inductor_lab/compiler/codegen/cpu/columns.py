@@ -28,7 +28,7 @@ from inductor_lab.compiler.codegen.cpu.stack import fit
 from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Bound,
-    Held,
+    ElementAlias,
     Init,
     Let,
     Local,
@@ -115,7 +115,7 @@ class _Strip:
                 case Bound():
                     new += [*self._lanes(run, held), stmt]
                     run = []
-                case Held(name, at=at):
+                case ElementAlias(name, at=at):
                     own.add(name)
                     held |= {name}
                     new.append(replace(stmt, at=self._columns(at)))
@@ -135,7 +135,7 @@ class _Strip:
         return [*self._array(init.name, torch.int64), *best]
 
     def _array(self, name: str, dtype: torch.dtype) -> list[Stmt]:
-        return [Local(name, dtype, (self.width,)), Held(name, name, (self.place,))]
+        return [Local(name, dtype, (self.width,)), ElementAlias(name, name, (self.place,))]
 
     def _lanes(self, run: list[Stmt], held: frozenset[str]) -> Tree:
         """A loop over the strip; what is invariant along the columns is hoisted out of it."""

@@ -73,7 +73,7 @@ class _Fetches:
                 new.append(stmt)
             return replace(loop, body=tuple(new))
         inside = self
-        if loop.how.threads:
+        if loop.execution.threads:
             inside = replace(self, threaded=True)
         elif loop.step == 1:
             threaded = self.threaded or loop.kind is not LoopKind.REDUCE

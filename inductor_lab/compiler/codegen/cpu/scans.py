@@ -28,7 +28,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Address,
     Call,
-    Held,
+    ElementAlias,
     Local,
     Loop,
     LoopKind,
@@ -91,7 +91,7 @@ class _Blocks:
         self, stretch: Loop, living: list[Temp], running: dict[str, Accumulate], summed: bool
     ) -> Tree:
         place = Index.of(stretch.axis) - stretch.begin
-        held = [Held(t.name, f"{t.name}_block", (place,)) for t in living]
+        held = [ElementAlias(t.name, f"{t.name}_block", (place,)) for t in living]
         body: list[Stmt] = [h for h in held if h.name not in running]
         within = replace(stretch, kind=LoopKind.SERIAL)
         if summed:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from inductor_lab.compiler.codegen.tree.loop_tree import Bound, Least, Loop, LoopKind, Tree
+from inductor_lab.compiler.codegen.tree.loop_tree import Bound, Loop, LoopKind, Minimum, Tree
 from inductor_lab.compiler.ir.index import Axis, Index
 
 
@@ -30,7 +30,7 @@ def strip_mined(
     """
     name, size = loop.axis.name, loop.axis.size
     first, end = Axis(names[0] or f"{name}_block", size), Axis(names[1] or f"{name}_end", size)
-    stop = Bound(end, Least(Index.of(first) + width, loop.stop))
+    stop = Bound(end, Minimum(Index.of(first) + width, loop.stop))
     strip = replace(loop, begin=Index.of(first), end=Index.of(end))
     body = (stop, *inside(strip))
     return replace(loop, axis=first, kind=kind or loop.kind, body=body, step=width)

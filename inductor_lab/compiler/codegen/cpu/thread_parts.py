@@ -27,15 +27,15 @@ from inductor_lab.compiler.codegen.cpu.plan import CHUNKS, GRAIN, Simd
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Bound,
-    Held,
-    How,
+    ElementAlias,
+    Execution,
     If,
     Init,
     Let,
     Local,
     Loop,
     LoopKind,
-    Share,
+    PartBound,
     Stmt,
     Store,
     Tree,
@@ -60,9 +60,9 @@ def parts(tree: Tree, facts: Facts) -> Tree:
     return at_points(tree, change)
 
 
-def threads_of(facts: Facts, levels: int = 1) -> How:
+def threads_of(facts: Facts, levels: int = 1) -> Execution:
     """So many nested loops, shared among threads if there is work enough."""
-    return How(threads=levels, work=facts.plan.condition or 0, grain=GRAIN)
+    return Execution(threads=levels, work=facts.plan.condition or 0, grain=GRAIN)
 
 
 def _shared(stmt: Stmt, facts: Facts) -> Tree:
@@ -72,7 +72,7 @@ def _shared(stmt: Stmt, facts: Facts) -> Tree:
     if stmt.kind is LoopKind.REDUCE:
         return _Parts(stmt, facts).reduction()
     if stmt.kind is not LoopKind.SCAN:
-        return (replace(stmt, how=threads_of(facts)),)
+        return (replace(stmt, execution=threads_of(facts)),)
     totals = needed_by_scans(stmt.body)
     alone = not read_by(totals) & {s.name for s in totals if isinstance(s, Accumulate)}
     return _Parts(stmt, facts).scan(totals) if alone and not columns else (stmt,)
@@ -125,7 +125,7 @@ class _Parts:
         within = self._within(LoopKind.REDUCE, body)
         inside: list[Stmt]
         if self.columns:
-            inside = [Held(t.name, f"parts_{t.name}", (self.at,)) for _, t in running]
+            inside = [ElementAlias(t.name, f"parts_{t.name}", (self.at,)) for _, t in running]
             return *arrays, self._each((*inside, *starts, within))
         results = [Store(f"parts_{t.name}", self.at, t, acc.origins) for acc, t in running]
         return *arrays, self._each((*starts, within, *results))
@@ -139,11 +139,11 @@ class _Parts:
         size = self.loop.axis.size
         line = LINE if is_innermost(self.loop) and not self.columns else 1
         bounds = [
-            Bound(Axis(name, size), Share(size, self.part, self.count, line, name == "end"))
+            Bound(Axis(name, size), PartBound(size, self.part, self.count, line, name == "end"))
             for name in ("begin", "end")
         ]
-        how = threads_of(self.facts)
-        return Loop(self.part, LoopKind.SERIAL, (*bounds, *body), how=how)
+        execution = threads_of(self.facts)
+        return Loop(self.part, LoopKind.SERIAL, (*bounds, *body), execution=execution)
 
     def _element(self, temp: Temp) -> Load:
         return Load(f"parts_{temp.name}", (self.at,), temp.dtype)

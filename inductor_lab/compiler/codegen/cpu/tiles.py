@@ -30,11 +30,11 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Address,
     Bound,
     Call,
-    Least,
     Let,
     Local,
     Loop,
     LoopKind,
+    Minimum,
     Stmt,
     Tree,
 )
@@ -80,7 +80,7 @@ def _tile(loop: Loop, tiled: tuple[Axis, ...]) -> Tree:
     begin, end = {}, {}
     for axis, width in zip(tiled, TILE, strict=True):
         begin[axis], end[axis] = Index.of(start_of(axis)), Index.of(end_of(axis))
-        stop = Least(begin[axis] + width, Index.constant_of(axis.size))
+        stop = Minimum(begin[axis] + width, Index.constant_of(axis.size))
         new.append(Bound(end_of(axis), stop))
     outer, inner = tiled
     lanes = replace(loop, begin=begin[inner], end=end[inner])

@@ -1,1 +1,1 @@
-"""The loop tree: built from a group, printed, verified and interpreted."""
+"""The loop tree: build it from a group, print it, verify it and interpret it."""

@@ -1,4 +1,4 @@
-"""Which loops a kernel has: the order of the axes, what neighbours are one loop, which are more.
+"""Choose the loops of a kernel: reorder axes, merge adjacent axes, split an axis into two loops.
 
     for i0 < 64:                            for i0 < 8192:
       for i1 < 128:               →           out[i0] = in[i0]
@@ -31,12 +31,15 @@ from inductor_lab.compiler.ir.index import (
 from inductor_lab.compiler.ir.row_major import joined, parts_of
 
 SHORTEST_ROW = 16
-"""Elements below which a loop of its own costs more than the divisions."""
+"""An inner loop with fewer elements costs more than the divisions that it saves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The loops chosen for some axes: `loops`, outermost first, and each old axis from them."""
+    """The loops chosen for some axes.
+
+    `loops` are outermost first; `mapping` expresses each original axis in terms of the loops.
+    """
 
     loops: tuple[Axis, ...]
     mapping: Mapping[Axis, Index]
@@ -45,9 +48,10 @@ class Space:
 def loop_space(
     axes: Sequence[Axis], seen: Sequence[Access], letter: str, *, keep_order: bool = False
 ) -> Space:
-    """Order `axes` by memory stride, join what is contiguous everywhere, name them `letter`0.. .
+    """Order `axes` by memory stride, merge axes that are contiguous in every access.
 
-    `keep_order` is for loops whose order is part of the meaning (the first maximum of argmax).
+    The loops are named `letter`0, `letter`1 and so on. `keep_order` is for loops whose order
+    affects the result (argmax returns the first maximum).
     """
     ordered = list(axes) if keep_order else _by_stride(axes, seen)
     runs: list[list[Axis]] = []
@@ -63,9 +67,12 @@ def loop_space(
     return Space(loops, mapping)
 
 
-def cut_space(axes: Sequence[Axis], seen: Sequence[Access], letter: str) -> Space:
-    """As `loop_space`, where an axis that is divided by the length of a row, as where heads or
-    patches come together, becomes a loop over rows and one within them."""
+def split_loop_space(axes: Sequence[Axis], seen: Sequence[Access], letter: str) -> Space:
+    """Like `loop_space`, but split each axis that some index divides by a row length.
+
+    The axis becomes a loop over rows and a loop within a row. Merged attention heads or image
+    patches cause such divisions.
+    """
     innermost = _by_stride(axes, seen)[-1:]
     flats = [access.flat for access in seen]
     parts = {axis: _parts(axis, flats, SHORTEST_ROW * (axis in innermost)) for axis in axes}
@@ -77,7 +84,8 @@ def cut_space(axes: Sequence[Axis], seen: Sequence[Access], letter: str) -> Spac
 
 
 def _parts(axis: Axis, flats: Sequence[Index], shortest: int) -> tuple[Axis, ...]:
-    """The parts of an axis that nothing divides, the last one of at least `shortest` elements."""
+    """Split an axis so that no index divides a part; the last part has `shortest` or more elements,
+    or the axis is not split."""
     divisors = {d for flat in flats for d in _divisors(flat, axis)}
     length = min(divisors, key=hint, default=None)
     count = None if length is None else exact_ratio(axis.size, length)
@@ -92,7 +100,7 @@ def _parts(axis: Axis, flats: Sequence[Index], shortest: int) -> tuple[Axis, ...
 
 
 def _divisors(index: Index, axis: Axis) -> list[Size]:
-    """What an axis is divided by; in sums with others, too."""
+    """The divisors of an axis, including divisors of sums that contain the axis."""
     found: list[Size] = []
     for atom, _ in index.terms:
         if isinstance(atom, Quotient | Remainder) and axis in atom.dividend.axes():
@@ -102,7 +110,7 @@ def _divisors(index: Index, axis: Axis) -> list[Size]:
 
 
 def _by_stride(axes: Sequence[Axis], seen: Sequence[Access]) -> list[Axis]:
-    """Largest stride outermost; stored buffers decide, and loads where nothing is stored."""
+    """Largest stride outermost. Use the strides of stores, or of loads if nothing is stored."""
     stores = [a.flat for a in seen if a.store and any(axis in axes for axis in a.flat.axes())]
     deciding = stores or [a.flat for a in seen if a.buffer is not None]
 
@@ -114,9 +122,9 @@ def _by_stride(axes: Sequence[Axis], seen: Sequence[Access]) -> list[Axis]:
 
 
 def _joins(index: Index, outer: Axis, inner: Axis) -> bool:
-    """Does the pair only occur as `outer * inner.size + inner`, inside divisions too?
+    """Does the pair occur only as `outer * inner.size + inner`, also inside divisions?
 
-    Values inside gathered indices are accesses of their own and are judged there.
+    Values inside gathered indices are separate accesses and are checked separately.
     """
     if index.coefficient(outer) != mul_sizes(index.coefficient(inner), inner.size):
         return False

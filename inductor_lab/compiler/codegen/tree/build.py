@@ -1,9 +1,9 @@
-"""Groups to loop trees: the steps that both code generators share.
+"""Build a loop tree from a group: the steps that both code generators share.
 
-    stages_of    which nest runs in which loop
-    loop_space   which loops there are
-    Elaborator   what is computed in them
-    tidy         which temps deserve a name
+    stages_of    assigns each nest to a loop
+    loop_space   chooses the loops
+    ValueEmitter emits the statements of their bodies
+    tidy         inlines single-use temps and renumbers the others
 
 Inductor: `CppScheduling`/`SIMDScheduling.codegen_node` and `codegen/loop_body`.
 """
@@ -15,8 +15,8 @@ from dataclasses import replace
 
 import torch
 
-from inductor_lab.compiler.codegen.tree.axes import Space, cut_space, loop_space
-from inductor_lab.compiler.codegen.tree.emit_values import Elaborator
+from inductor_lab.compiler.codegen.tree.axes import Space, loop_space, split_loop_space
+from inductor_lab.compiler.codegen.tree.emit_values import ValueEmitter
 from inductor_lab.compiler.codegen.tree.flat_offsets import Access, accesses, stored_at
 from inductor_lab.compiler.codegen.tree.inline_temps import tidy
 from inductor_lab.compiler.codegen.tree.loop_tree import (
@@ -38,19 +38,21 @@ from inductor_lab.compiler.schedule.schedule import Group
 
 
 def build_tree(group: Group, buffers: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
-    """The loop tree of a group: the group's axes as nested loops, stages inside them.
+    """The loop tree of a group: the group's axes are nested loops that contain the stages.
 
-    The group's loops are PARALLEL, the innermost one VECTOR if nothing loops inside it.  A loop per
-    point is REDUCE if it feeds an accumulator, SCAN if its running value is read, SERIAL otherwise.
-    In every body all loads come before the stores of that body, so a kernel may write in place.
+    The group's loops are PARALLEL; the innermost one is VECTOR if it contains no loop.  An inner
+    loop is REDUCE if it feeds an accumulator, SCAN if its running value is read, SERIAL otherwise.
+    In every body, all loads come before the stores of that body, so a kernel may write in place.
     """
     return tidy(_Builder(group, buffers, cut=False).tree())
 
 
 def full_tree(group: Group, buffers: Mapping[str, Buffer], *, cut: bool = True) -> tuple[Stmt, ...]:
-    """The same tree for C++: with a temp for every single operation, for passes that compare
-    values, and with loops cut so that nothing divides their positions (Triton has one index for all
-    axes anyhow)."""
+    """The tree for C++: each operation has its own temp, so that passes can compare values.
+
+    With `cut`, loops are split so that no index divides a loop variable (Triton has a single index
+    for all axes, so it does not need this).
+    """
     return _Builder(group, buffers, cut=cut).tree()
 
 
@@ -60,7 +62,7 @@ class _Builder:
         self.buffers = buffers
         self.cut = cut
         self.stages = stages_of(group)
-        self.at = Elaborator(group, buffers)
+        self.at = ValueEmitter(group, buffers)
         self.rows: dict[Temp, tuple[Placed, tuple[Axis, ...]]] = {}
         self.outer, self.inner = self._spaces()
 
@@ -83,10 +85,10 @@ class _Builder:
     # ---- loops -------------------------------------------------------------------------------
 
     def _spaces(self) -> tuple[Space, dict[LoopShape, tuple[Space, ...]]]:
-        """The loops for the group's axes, and those for each shape of inner loop.
+        """The loops for the group's axes, and the loops for each shape of inner loop.
 
-        Inner loops of one shape are equal in every stage, so that one can take over what another
-        computed.
+        Inner loops of one shape are the same in every stage, so that one loop can reuse the values
+        of another.
         """
         everything: list[Access] = []
         by_shape: dict[LoopShape, list[Access]] = {}
@@ -114,7 +116,7 @@ class _Builder:
             return Space(self.group.in_parts.axes, self.group.in_parts.places), inner
         meeting = any(isinstance(n, Scatter) and n.apart != n.axes for n in self.group.nests)
         if self.cut and not meeting:
-            return cut_space(self.group.axes, everything, "i"), inner
+            return split_loop_space(self.group.axes, everything, "i"), inner
         return loop_space(self.group.axes, everything, "i", keep_order=meeting), inner
 
     def _placed(self) -> Iterator[Placed]:
@@ -124,7 +126,7 @@ class _Builder:
                 yield from together
 
     def _mapping(self, placed: Placed) -> dict[Axis, Index]:
-        """Every axis of a nest in terms of the loops."""
+        """Each axis of a nest, expressed in terms of the loops."""
         inner: dict[Axis, Index] = {}
         for space in self.inner[placed.shape]:
             inner.update(space.mapping)
@@ -145,7 +147,7 @@ class _Builder:
             self._wrap(serial, LoopKind.SERIAL)
 
     def _together(self, nests: tuple[Placed, ...], loops: tuple[Axis, ...]) -> None:
-        """The nests of one loop: start accumulators, loop, then store what was accumulated."""
+        """Emit the nests of one loop: start accumulators, loop, then store the results."""
         before = self.at.scopes[-1].body
         start = len(before)
         for axis in loops:
@@ -178,7 +180,7 @@ class _Builder:
             self._store(placed, result)
 
     def _value(self, placed: Placed, sums: dict[tuple[str, Expr], Accumulate]) -> Expr:
-        """The value of the body; of a scan, the value so far, rounded to the buffer's dtype."""
+        """The value of the body. For a scan: the running value, rounded to the buffer's dtype."""
         nest = placed.nest
         value = self.at.value(nest.body.substitute(self._mapping(placed)), nest.origins)
         if not isinstance(nest, Scan):
@@ -203,7 +205,7 @@ class _Builder:
         value: Expr,
         sums: dict[tuple[str, Expr], Accumulate],
     ) -> Temp:
-        """Its accumulator; equal reductions of the same values share one."""
+        """The accumulator of a reduction; equal reductions of the same values share one."""
         key = (nest.kind, value)
         if key in sums:
             shared = sums[key]
@@ -217,13 +219,13 @@ class _Builder:
     # ---- reductions over the points ------------------------------------------------------------
 
     def _add_to_row(self, placed: Placed, loops: tuple[Axis, ...], value: Expr) -> None:
-        """To what the part has so far for this element of a row."""
+        """Add `value` to the part's running sum for this element of a row."""
         row = Temp(f"row_of_{placed.nest.buffer}", value.dtype)
         self.rows[row] = placed, loops
         self.at.emit(Store(row.name, joined(loops), value, placed.nest.origins, "add"))
 
     def _rows_of_results(self) -> None:
-        """Zeros before the loop over the steps of a part, and the results of the part after it."""
+        """Zero the sums before the loop over the steps of a part; store them after the loop."""
         for row, (placed, loops) in self.rows.items():
             size, origins = hint(product(axis.size for axis in loops)), placed.nest.origins
             self.at.scopes[-1].body.insert(0, Local(row.name, row.dtype, (size,), origins, True))
@@ -248,7 +250,7 @@ class _Builder:
             self.at.emit(Store(nest.buffer, place, value, nest.origins, kind))
 
     def _position(self, placed: Placed) -> Index:
-        """Row-major position among the reduced axes, or along the scanned one."""
+        """Row-major position among the reduced axes, or the position along the scanned axis."""
         if isinstance(placed.nest, Scan):
             return Index.of(placed.nest.axis).substitute(self._mapping(placed))
         return joined(placed.nest.reduce_axes).substitute(self._mapping(placed))

@@ -1,11 +1,10 @@
-"""From a nest's expression to statements: values on demand, each computed once and hoisted to the
-outermost loop where it is invariant.
+"""Emit the statements that compute a nest's expression.
 
-A `Load` of an inlined producer is that producer's body at the index; the memo by (buffer, index)
-and the table of equal operations make the result a sequence of small `Let`s and not a tree that
-doubles at every use.
+Each value is computed once, and hoisted to the outermost loop where it is invariant. A `Load` of an
+inlined producer becomes the producer's body at that index. Memo tables, by (buffer, index) and by
+operation, keep the result a sequence of small `Let`s; without them its size doubles at every use.
 
-Inductor: `CSEProxy` and `CSE` in `codegen/common.py`; hoisting is left to the C++ compiler there.
+Inductor: `CSEProxy` and `CSE` in `codegen/common.py`; it leaves hoisting to the C++ compiler.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import torch
 
 from inductor_lab.compiler.codegen.tree.flat_offsets import recomputable
 from inductor_lab.compiler.codegen.tree.loop_tree import Let, Stmt, When
-from inductor_lab.compiler.codegen.tree.value_ranges import by_range, place_of
+from inductor_lab.compiler.codegen.tree.value_ranges import fold_by_range, index_of
 from inductor_lab.compiler.codegen.tree.visit import expressions, read_by, walk
 from inductor_lab.compiler.ir.expr import (
     NO_ORIGINS,
@@ -48,7 +47,7 @@ from inductor_lab.compiler.schedule.schedule import Group
 
 @dataclass
 class Scope:
-    """One body under construction.  `guard` marks the body of a When: its loads must stay in it."""
+    """A body under construction.  `guard` marks the body of a When: its loads must stay inside."""
 
     axes: tuple[Axis, ...]
     guard: bool = False
@@ -56,8 +55,8 @@ class Scope:
     memo: dict[Hashable, Expr] = field(default_factory=dict)
 
 
-class Elaborator:
-    """Turns expressions over buffers into temps, with the statements that compute them."""
+class ValueEmitter:
+    """Converts expressions over buffers to temps, and emits the statements that compute them."""
 
     def __init__(self, group: Group, buffers: Mapping[str, Buffer]) -> None:
         self.group = group
@@ -84,16 +83,16 @@ class Elaborator:
         return Temp(f"{prefix}{self._count - 1}", dtype)
 
     def bind_register(self, buffer: str, temp: Temp) -> None:
-        """The value of reduction `buffer` at this point is `temp`, from here on in this scope."""
+        """From here to the end of this scope, `temp` holds the value of the reduction `buffer`."""
         self.registers[buffer] = temp
         self._depth[temp.name] = len(self.scopes) - 1
 
     # ---- values ------------------------------------------------------------------------------
 
     def value(self, expr: Expr, origins: Origins = NO_ORIGINS) -> Expr:
-        """An atom (temp, constant, size, plain position) that holds the value of `expr`.
+        """An atom (temp, constant, size, affine position) that holds the value of `expr`.
 
-        `origins` are those of the nest that `expr` belongs to, for operations that carry none.
+        `origins` are the origins of the nest of `expr`, for operations that have none themselves.
         """
         match expr:
             case Const() | SizeValue() | Temp():
@@ -119,7 +118,7 @@ class Elaborator:
         divides = any(integer_divisors(operation))
         if not divides and all(isinstance(atom, Const) for atom in atoms):
             return Const(evaluate(operation, (), {}).item(), expr.dtype)
-        known = by_range(operation)
+        known = fold_by_range(operation)
         if known is not None:
             return known
         depth = max((self._trap_depth() if divides else 0, *map(self._atom_depth, atoms)))
@@ -130,8 +129,8 @@ class Elaborator:
     def value_at(self, buffer: str, index: tuple[Index, ...]) -> Expr:
         """The value of a recomputable producer at `index`.
 
-        What it reads is computed first, with a stack of our own: a chain of a thousand
-        operations must not meet Python's recursion limit.
+        The values it reads are computed first, with an explicit stack: a chain of a thousand
+        operations must not exceed Python's recursion limit.
         """
         stack = [(buffer, index)]
         bodies: dict[tuple[str, tuple[Index, ...]], Expr] = {}
@@ -160,15 +159,17 @@ class Elaborator:
     def _name_unused(
         self, index: tuple[Index, ...], used: Iterable[Index], origins: Origins
     ) -> None:
-        """Name the loaded positions of `index` that are not among those `used`: a value with a name
-        is checked, also where nothing depends on it."""
+        """Bind the gathered positions of `index` that are not in `used` to temps.
+
+        Temps are bounds-checked, so these positions are checked although nothing uses them.
+        """
         places = {atom for place in index for atom in gathered_in(place)}
         if places:
             for atom in places.difference(*map(gathered_in, used)):
                 self.value(IndexValue(Index.of(atom), torch.int64), origins)
 
     def _unmasked_reads(self, expr: Expr) -> list[tuple[str, tuple[Index, ...]]]:
-        """Recomputable values that `expr` reads wherever it is evaluated."""
+        """The recomputable values that `expr` reads unconditionally."""
         found: list[tuple[str, tuple[Index, ...]]] = []
         waiting = [expr]
         while waiting:
@@ -193,7 +194,7 @@ class Elaborator:
         depth = self._index_depth(place)
         loop = max((d for d, scope in enumerate(self.scopes) if scope.axes), default=0)
         sure = within(place, layout.storage_size) and not any(gathered_in(place))
-        # a loop-invariant load that cannot be out of range is hoisted out of guards too
+        # a loop-invariant load that cannot be out of range is also hoisted out of guards
         stays = self._guard_depth(loop if depth < loop else None) if sure else self._trap_depth()
         depth = max(depth, stays)
         own = load.origins or self.buffers[buffer].origins
@@ -222,14 +223,14 @@ class Elaborator:
         return result
 
     def _needs(self, when: When) -> int:
-        """The innermost scope from which a When reads."""
+        """The depth of the innermost scope from which a When reads."""
         values = (value for stmt in walk((when,)) for value in expressions(stmt))
         depths = [self._axis_depth(axis) for value in values for axis in value.axes()]
         depths += map(self._depth.__getitem__, read_by((when,)))
         return max((d for d in depths if d < len(self.scopes)), default=0)
 
     def resolved(self, index: Index, origins: Origins) -> Index:
-        """The index with the values inside its gathered atoms computed."""
+        """The index, with the values inside its gathered atoms computed."""
         if index.is_affine:
             return index
         sizes = {atom.value: atom.size for atom in gathered_in(index)}
@@ -238,15 +239,15 @@ class Elaborator:
             atom = self.value(inner, origins)
             if isinstance(atom, Temp):
                 return atom
-            place = place_of(atom)
+            place = index_of(atom)
             if place is not None and within(place, sizes[inner]):
                 return place
             depth = max(self._atom_depth(atom), self._guard_depth())
-            return self._bind(atom, depth, origins)  # a value with a name is checked
+            return self._bind(atom, depth, origins)  # temps are bounds-checked
 
         return index.substitute({}, position)
 
-    # ---- where a value can live --------------------------------------------------------------
+    # ---- the scope of a value ----------------------------------------------------------------
 
     def _bind(self, value: Expr, depth: int, origins: Origins) -> Expr:
         known = self._find(value)
@@ -265,13 +266,16 @@ class Elaborator:
         return None
 
     def _guard_depth(self, within: int | None = None) -> int:
-        """The innermost guard (of those outside of a scope)."""
+        """The depth of the innermost guard (among the first `within` scopes)."""
         scopes = self.scopes[:within]
         return max((d for d, scope in enumerate(scopes) if scope.guard), default=0)
 
     def _trap_depth(self) -> int:
-        """The innermost guard, or loop that may be empty: outside of it a divisor of 0 would raise,
-        and a load out of range be made, though nothing needs them."""
+        """The depth of the innermost guard or possibly empty loop.
+
+        Operations that may fail must stay inside it: outside, an unneeded division by zero would
+        raise, and an unneeded load could be out of range.
+        """
         axes = ((d, axis) for d, scope in enumerate(self.scopes) for axis in scope.axes)
         empty = (d for d, axis in axes if not is_nonnegative(add_sizes(axis.size, -1)))
         return max((self._guard_depth(), *empty))
@@ -294,4 +298,4 @@ class Elaborator:
         for depth, scope in enumerate(self.scopes):
             if axis in scope.axes:
                 return depth
-        raise AssertionError(f"axis {axis.name} is used outside of its loop")
+        raise AssertionError(f"axis {axis.name} is used outside its loop")

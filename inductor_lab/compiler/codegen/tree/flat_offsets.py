@@ -1,4 +1,4 @@
-"""Flat offsets: where a nest reads and writes, once layouts and inlined producers are gone.
+"""Flat offsets: where a nest reads and writes, after layouts and inlining have been applied.
 
 Inductor: `Layout.make_indexer` and the `MemoryDep`s of `dependencies.py`.
 """
@@ -17,9 +17,9 @@ from inductor_lab.compiler.schedule.schedule import Group
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One place in a body where the axes matter.
+    """One use of the axes in a body: a load, a store, or an index used as a number.
 
-    `buffer` is None for a position used as a number; `flat` is in the axes of the nest.
+    `buffer` is None for an index used as a number. `flat` is expressed in the axes of the nest.
     """
 
     buffer: str | None
@@ -28,7 +28,7 @@ class Access:
 
 
 def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Access]:
-    """What one nest of the group reads, writes and counts, through all inlined producers."""
+    """The loads, the stores and the indices used as numbers of a nest and its inlined producers."""
     found: dict[Access, None] = {}
     if nest.buffer in group.stored:
         flat = buffers[nest.buffer].layout.element(stored_at(nest))
@@ -44,20 +44,20 @@ def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Ac
 
 
 def stored_at(nest: Nest) -> tuple[Index, ...]:
-    """Where a nest stores: at its axes, unless it is a scatter."""
+    """The index at which a nest stores: its axes, unless it is a scatter."""
     if isinstance(nest, Scatter):
         return nest.index
     return tuple(Index.of(axis) for axis in nest.axes)
 
 
 def recomputable(group: Group) -> dict[str, Pointwise]:
-    """Producers that are expressions at any index: the inlined and the stored pointwise ones."""
+    """Producers that can be computed at any index: inlined nests and pointwise nests."""
     own = {nest.buffer: nest for nest in group.nests if isinstance(nest, Pointwise)}
     return {**own, **group.inlined}
 
 
 def is_register(group: Group, buffer: str) -> bool:
-    """Is it a reduction of the group with one value per point, read as a scalar by others?"""
+    """Is it a nest of the group with one value per point, which other nests read as a scalar?"""
     return any(
         nest.buffer == buffer and not isinstance(nest, Pointwise) and not inner_axes(group, nest)
         for nest in group.nests
@@ -65,5 +65,5 @@ def is_register(group: Group, buffer: str) -> bool:
 
 
 def inner_axes(group: Group, nest: Nest) -> tuple[Axis, ...]:
-    """The axes of a nest's result that are not the group's: its own loop per point."""
+    """The axes of a nest's result that are not axes of the group: its inner loop per point."""
     return tuple(a for a in nest.axes if a not in group.visited and a.size != 1)

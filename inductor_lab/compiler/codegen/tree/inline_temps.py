@@ -1,4 +1,4 @@
-"""Which temps deserve a name: a value used once, for the same FX node, becomes part of its user.
+"""Inline a temp that is used once, by a statement of the same FX node.
 
     t0 = in0[i0]                   t0 = in0[i0]
     t1 = neg(t0)      # sigmoid
@@ -6,8 +6,8 @@
     t3 = add(t2, 1)   # sigmoid
     t4 = 1 / t3       # sigmoid    t1 = 1 / add(exp(neg(t0)), 1)     # sigmoid
 
-So a line of code computes one FX node.  Loads keep their line: they must stay before the stores.
-An operation that nobody uses goes, unless it may raise.
+Then a line of code computes one FX node.  Loads are not inlined: they must stay before the stores.
+An unused operation is removed, unless it may raise.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from inductor_lab.compiler.ir.expr import (
 from inductor_lab.compiler.ir.index import Index
 
 LONGEST = 6
-"""Operations in one expression; more than that reads better as two lines."""
+"""Maximum operations in one expression; longer expressions are easier to read as two lines."""
 
 
 def tidy(body: Tree) -> Tree:
-    """Join single-use values with their user, then number the temps in the order they appear."""
+    """Inline single-use values, then renumber the temps in order of appearance."""
     return numbered(join(body))
 
 
 def join(body: Tree) -> Tree:
-    """Join single-use values with their user."""
+    """Inline single-use values."""
     uses = Counter(temp.name for stmt in walk(body) for temp in temps_read(stmt))
     return _join(body, uses)
 
 
 def numbered(body: Tree) -> Tree:
-    """Number the temps in the order they appear."""
+    """Renumber the temps in order of appearance."""
     return _Renumber().body(body)
 
 

@@ -1,10 +1,10 @@
 """The loop tree: a fused group as the statements that both code generators print.
 
-Built by `codegen/tree/build.py`, made fast for the CPU by the passes of `codegen/cpu/`, printed as
-C++ by `codegen/cpp/printer.py`, as Triton by `codegen/triton/printer.py`; `codegen/tree/text.py`
-prints it for people, `codegen/tree/run.py` interprets it.  Every buffer is flat: a `Load` has one
-index, the element's offset in the buffer's storage; layouts are gone.  Values are small: what is
-used twice is a `Let` and a `Temp`.
+`codegen/tree/build.py` builds it, the passes of `codegen/cpu/` optimize it for the CPU,
+`codegen/cpp/printer.py` prints it as C++, `codegen/triton/printer.py` as Triton,
+`codegen/tree/text.py` as text, and `codegen/tree/run.py` interprets it.  There are no layouts:
+every buffer is flat, and a `Load` has one index, the element's offset in the buffer's storage.  A
+value that is used twice is bound to a `Temp` by a `Let`.
 
 Inductor: `LoopLevel`/`LoopNest` in `codegen/cpp.py`, `CSE` in `codegen/common.py`.
 """
@@ -23,15 +23,15 @@ from inductor_lab.compiler.ir.value import Value
 
 
 class LoopKind(Enum):
-    """What a loop is to the machine.
+    """How the iterations of a loop depend on each other.
 
     PARALLEL   independent points; threads in C++, the launch grid in Triton
     VECTOR     independent points, innermost; SIMD in C++, lanes of a block in Triton
     REDUCE     feeds the accumulators of its body
     SERIAL     independent points of a row, no accumulator (a stored inner loop)
-    ORDERED    sequential: several iterations may write to one element
-    BISECT     a binary search for the first position where its one `Accumulate` holds
-    SCAN       sequential; after an `Accumulate`, the accumulator's temp is its value so far
+    ORDERED    sequential: several iterations may write to the same element
+    BISECT     a binary search for the first position where its single `Accumulate` is true
+    SCAN       sequential; after an `Accumulate`, the accumulator's temp is its running value
     """
 
     PARALLEL = "parallel"
@@ -54,8 +54,9 @@ class Let(Value):
 
 @dataclass(frozen=True, slots=True)
 class Store(Value):
-    """`buffer[index] = value`, `index` flat; if `kind` is not "store", that operation combines
-    `value` with the element in memory.
+    """`buffer[index] = value`, with a flat `index`.
+
+    If `kind` is not "store", this operation combines `value` with the element in memory.
     """
 
     buffer: str
@@ -67,12 +68,12 @@ class Store(Value):
 
 @dataclass(frozen=True, slots=True)
 class Init(Value):
-    """Start an accumulator for a reduction of `kind` (its neutral value comes from the kind).
+    """Start an accumulator for a reduction of `kind` (the kind determines its neutral value).
 
-    `dtype` is what it accumulates in.  After the loop, `Temp(name, result)` is the result, where
+    It accumulates in `dtype`.  After the loop, `Temp(name, result)` is the result; its dtype
     `result` is int64 for positions (`ir.ops.POSITIONS`) and `dtype` otherwise.  An accumulator of
-    positions has a second value, `best_of(name)`: the element there.  `start` is its initial value
-    if that is not the neutral one; of positions, both values.
+    positions has a second value, `best_of(name)`: the element at the position.  `start` is the
+    initial value if it is not the neutral value; for positions, both initial values.
     """
 
     name: str
@@ -84,9 +85,9 @@ class Init(Value):
 
 @dataclass(frozen=True, slots=True)
 class Accumulate(Value):
-    """Combine `value` into accumulator `name`; `position` is given where that is the result.
+    """Combine `value` into accumulator `name`; `position` is given if the result is a position.
 
-    Where it is another accumulator that is combined into this one, `found` is its position.
+    If another accumulator is combined into this one, `found` is its position.
     """
 
     name: str
@@ -99,10 +100,10 @@ class Accumulate(Value):
 
 @dataclass(frozen=True, slots=True)
 class When(Value):
-    """Run `body` only where `mask` holds; a Let in it is not visible outside.
+    """Run `body` only where `mask` is true; a Let inside is not visible outside.
 
-    It sets `result` to the value of `value` (an expression over the body's temps), elsewhere to
-    `other`.
+    There, `result` is the value of `value` (an expression over the body's temps); where `mask` is
+    false, it is `other`.
     """
 
     mask: Expr
@@ -114,15 +115,15 @@ class When(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class How(Value):
-    """Who executes the iterations of a loop; it does not change what the loop computes.
+class Execution(Value):
+    """How threads and vector lanes execute a loop; it does not change what the loop computes.
 
-    threads     so many nested loops, from this one inwards, are shared among threads (0: none)
-    team        within a parallel region, as in a combo: all threads reach the loop
-    work        threads only if this many operations (it may be symbolic) are at least `grain`; 0:
-                always
+    threads     number of nested loops, from this one inwards, that threads share (0: none)
+    team        the loop is in a parallel region, as in a combo: all threads reach it
+    work        number of operations (may be symbolic); threads are used if it is at least `grain`
+                (0: always)
     simd        iterations are vector lanes
-    reductions  OpenMP's name of the operation, and the accumulator that is private to each thread
+    reductions  OpenMP's name of each operation, and the accumulator that is private to each thread
                 or lane
     """
 
@@ -134,12 +135,12 @@ class How(Value):
     reductions: tuple[tuple[str, str], ...] = ()
 
 
-ONE_BY_ONE = How()
+SEQUENTIAL = Execution()
 
 
 @dataclass(frozen=True, slots=True)
 class Loop(Value):
-    """`for axis in begin .. end, step by step: body`; from 0 to the axis' size by default."""
+    """`for axis in begin .. end by step: body`; by default from 0 to the size of the axis."""
 
     axis: Axis
     kind: LoopKind
@@ -147,7 +148,7 @@ class Loop(Value):
     begin: Index = ZERO
     end: Index | None = None
     step: int = 1
-    how: How = ONE_BY_ONE
+    execution: Execution = SEQUENTIAL
 
     @property
     def stop(self) -> Index:
@@ -155,11 +156,11 @@ class Loop(Value):
 
     @property
     def is_whole(self) -> bool:
-        """Does it run over the whole axis, with step 1?"""
+        """Does it visit every element of the axis, with step 1?"""
         return self.begin == ZERO and self.end is None and self.step == 1
 
 
-# ---- what only passes make ---------------------------------------------------------------------
+# ---- statements that only passes create --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +178,9 @@ class Local(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Value):
-    """To the end of the enclosing body, the temp or accumulator `name` is an alias of this element
-    of a local array."""
+class ElementAlias(Value):
+    """The temp or accumulator `name` is an alias of this element of a local array, to the end of
+    the enclosing body."""
 
     name: str
     array: str
@@ -198,7 +199,7 @@ class Assign(Value):
 
 @dataclass(frozen=True, slots=True)
 class Address(Value):
-    """The address of an element; without an index, of the first."""
+    """The address of an element; by default, of the first."""
 
     buffer: str
     index: Index = ZERO
@@ -206,7 +207,7 @@ class Address(Value):
 
 @dataclass(frozen=True, slots=True)
 class Call(Value):
-    """A call of a function of the header; its result is assigned to the accumulator `result`."""
+    """A call of a header function; its result is assigned to the accumulator `result`."""
 
     function: str
     args: tuple[Address | Index | Temp, ...]
@@ -215,16 +216,16 @@ class Call(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Least(Value):
-    """The minimum."""
+class Minimum(Value):
+    """The minimum of two bounds."""
 
     first: Index
     second: Index
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Value):
-    """The end of the last whole block of `width` that starts at `begin`, at most `end`."""
+class LastFullBlock(Value):
+    """The end of the last full block of `width` elements in `begin .. end`."""
 
     begin: Index
     end: Index
@@ -232,10 +233,11 @@ class Whole(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Share(Value):
-    """The first of the `size` iterations that a part runs, or with `end` the one after its last.
+class PartBound(Value):
+    """The first iteration of a part of a loop; with `end`, the iteration after its last one.
 
-    There are `count` parts, each a multiple of `line` but the last.
+    The loop has `size` iterations and `count` parts. The size of each part is a multiple of `line`,
+    except the last part's.
     """
 
     size: Size
@@ -247,16 +249,16 @@ class Share(Value):
 
 @dataclass(frozen=True, slots=True)
 class Bound(Value):
-    """A loop bound: `name` stands for it in indices from here on."""
+    """Defines a loop bound: later indices refer to it by `name`."""
 
     name: Axis
-    value: Index | Least | Whole | Share
+    value: Index | Minimum | LastFullBlock | PartBound
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Check(Value):
-    """A run-time check that an index is in 0 .. size; without a size, that a divisor is not 0."""
+    """Check at run time that an index is in 0 .. size; without a size, that a divisor is not 0."""
 
     value: Expr
     size: tuple[Size, ...]
@@ -265,7 +267,7 @@ class Check(Value):
 
 @dataclass(frozen=True, slots=True)
 class If(Value):
-    """The statements run where the condition holds."""
+    """Run the statements if the condition is true."""
 
     mask: Expr
     body: tuple[Stmt, ...]
@@ -274,11 +276,11 @@ class If(Value):
 
 Stmt: TypeAlias = (
     Let | Store | Init | Accumulate | When | Loop
-    | Local | Held | Assign | Call | Bound | Check | If
+    | Local | ElementAlias | Assign | Call | Bound | Check | If
 )  # fmt: skip
 Tree: TypeAlias = tuple[Stmt, ...]
 
 
 def best_of(name: str) -> str:
-    """The name of the element that goes with the position in an accumulator."""
+    """The name of the variable that holds the element at an accumulator's position."""
     return f"best_{name}"

@@ -1,8 +1,8 @@
-"""Run a loop tree with torch: what a kernel computes, with no C++ compiler.
+"""Interpret a loop tree with torch: compute what a kernel computes, without a C++ compiler.
 
-Loops are Python's.  An innermost loop whose iterations are independent runs vectorized: its values
-are tensors with an element for each iteration; so does one that only accumulates, whose values are
-then reduced.
+Loops are Python loops.  An innermost loop with independent iterations is vectorized: its values are
+tensors with one element per iteration.  An innermost loop that only accumulates is vectorized too;
+its values are then reduced.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Bound,
     Call,
     Check,
-    Held,
+    ElementAlias,
     If,
     Init,
-    Least,
+    LastFullBlock,
     Let,
     Local,
     Loop,
     LoopKind,
-    Share,
+    Minimum,
+    PartBound,
     Stmt,
     Store,
     Tree,
     When,
-    Whole,
     best_of,
 )
 from inductor_lab.compiler.codegen.tree.visit import is_innermost
@@ -48,15 +48,16 @@ from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 AT_ONCE = (LoopKind.VECTOR, LoopKind.SERIAL, LoopKind.PARALLEL)
 NEUTRAL = {"greatest": "max", "least": "min", "nan": "any", "logsumexp": "max"}
-"""Kinds that start where another one does."""
+"""Kinds that have the same neutral value as another kind."""
 WIDTH = "iterations at once"
-"""Among positions, the iterations of a vectorized loop: no axis has such a name."""
+"""The key, in `positions`, of the number of iterations of a vectorized loop. No axis has this
+name."""
 
 
 def run_trees(
     schedule: Schedule, tree_of: Callable[[Group], Tree], inputs: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """The graph's outputs, each group computed by the tree that is given for it."""
+    """The graph's outputs; `tree_of` gives the tree that computes each group."""
     with torch.no_grad():
         run = Run(schedule.program, inputs)
         for step in schedule.steps:
@@ -69,7 +70,7 @@ def run_trees(
 
 
 def _run_group(run: Run, group: Group, tree: Tree) -> None:
-    """New memory for what the group stores, the tree, and the results as tensors."""
+    """Allocate the buffers that the group stores, then run the tree."""
     buffers = run.program.buffers
     flat = {name: storage_of(t, buffers[name], run.symbols) for name, t in run.env.items()
             if name in buffers and t.layout is torch.strided}  # fmt: skip
@@ -84,7 +85,7 @@ def _run_group(run: Run, group: Group, tree: Tree) -> None:
 
 
 def storage_of(tensor: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
-    """The memory that flat indices into the buffer count from."""
+    """The storage of a buffer as a flat tensor; flat indices start at its first element."""
     start = tensor.storage_offset() - concrete(buffer.layout.offset, symbols)
     room = tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1) - start
     return tensor.as_strided((max(room, 0),), (1,), start)
@@ -96,27 +97,27 @@ def run_tree(
     symbols: Symbols,
     on_iteration: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run the tree on flat buffers, which it writes to.
+    """Run the tree on flat buffers, and write to them.
 
-    `on_iteration` is called before each iteration that runs by itself: it may raise.
+    `on_iteration` is called before each iteration that is not vectorized; it may raise.
     """
     _Place(symbols, on_iteration, ChainMap(dict(buffers))).body(tree)
 
 
 @dataclass
 class _Place:
-    """The state of a body that runs: arrays, values, aliases of array elements, loop variables."""
+    """The state of a running body: arrays, values, aliases of array elements, loop variables."""
 
     symbols: Symbols
     on_iteration: Callable[[], None]
     arrays: ChainMap[str, torch.Tensor]
     values: ChainMap[str, torch.Tensor] = field(default_factory=ChainMap)
-    held: ChainMap[str, Held | None] = field(default_factory=ChainMap)
+    held: ChainMap[str, ElementAlias | None] = field(default_factory=ChainMap)
     positions: ChainMap[str, Any] = field(default_factory=ChainMap)
     masked: bool = False
 
     def inside(self, **here: Any) -> _Place:
-        """The place of a body in this one, with these positions."""
+        """The state for a nested body, with these loop variables."""
         names = ("arrays", "values", "held", "positions")
         inner = replace(self, **{name: getattr(self, name).new_child() for name in names})
         inner.positions.update(here)
@@ -144,14 +145,14 @@ class _Place:
                 if bool(self.value(mask)):
                     self.inside().body(body)
             case _:
-                self.of_passes(stmt)
+                self.pass_statement(stmt)
 
-    def of_passes(self, stmt: Local | Held | Assign | Call | Bound | Check) -> None:
+    def pass_statement(self, stmt: Local | ElementAlias | Assign | Call | Bound | Check) -> None:
         match stmt:
             case Local(name, dtype, shape):
                 self.arrays[name] = torch.zeros(shape, dtype=dtype)
                 self.held[name] = None
-            case Held(name):
+            case ElementAlias(name):
                 self.held[name] = stmt
             case Assign(name, value):
                 self.set(name, self.value(value))
@@ -165,7 +166,7 @@ class _Place:
     # ---- names -------------------------------------------------------------------------------
 
     def define(self, name: str, value: torch.Tensor) -> None:
-        """A new name, in the innermost body; or the element that holds it."""
+        """Define a name in the innermost body; if it is an alias, set the array element."""
         if self.held.get(name) is not None:
             self.set(name, value)
         else:
@@ -266,12 +267,12 @@ class _Place:
         match bound.value:
             case Index() as index:
                 return self.index(index)
-            case Least(first, second):
+            case Minimum(first, second):
                 return min(self.index(first), self.index(second))
-            case Whole(begin, end, width):
+            case LastFullBlock(begin, end, width):
                 start = self.index(begin)
                 return start + (self.index(end) - start) // width * width
-            case Share(size, part, count, line, end):
+            case PartBound(size, part, count, line, end):
                 length, number = concrete(size, self.symbols), self.positions[part.name]
                 if end and number == count - 1:
                     return length
@@ -291,7 +292,7 @@ class _Place:
         """One value, or the values of all iterations of a vectorized loop."""
         value = self.value(stmt.value)
         if stmt.kind in POSITIONS:
-            self.take_better(stmt, value)
+            self.accumulate_extreme(stmt, value)
             return
         value = value != value if stmt.kind == "nan" else value
         along = self.width if self.held.get(stmt.name) is None else None
@@ -301,11 +302,11 @@ class _Place:
 
     @property
     def width(self) -> int | None:
-        """The iterations of the vectorized loop at hand."""
+        """The number of iterations of the current vectorized loop."""
         found = self.positions.get(WIDTH)
         return None if found is None else int(found)
 
-    def take_better(self, stmt: Accumulate, value: torch.Tensor) -> None:
+    def accumulate_extreme(self, stmt: Accumulate, value: torch.Tensor) -> None:
         if stmt.found is not None:
             place = self.value(stmt.found)
         else:
@@ -314,9 +315,9 @@ class _Place:
         if self.width is not None and self.held.get(stmt.name) is None:
             first = REDUCERS[stmt.kind](value.expand(self.width))
             value, place = value.expand(self.width)[first], place.expand(self.width)[first]
-        self.keep_better(stmt, value, place)
+        self.update_extreme(stmt, value, place)
 
-    def keep_better(self, stmt: Accumulate, value: torch.Tensor, place: torch.Tensor) -> None:
+    def update_extreme(self, stmt: Accumulate, value: torch.Tensor, place: torch.Tensor) -> None:
         best = self.get(best_of(stmt.name))
         better = value < best if stmt.kind in ("argmin", "argmin_last") else value > best
         last = stmt.kind in ("argmax_last", "argmin_last")
@@ -353,7 +354,7 @@ class _Place:
             low, high = (low, middle) if holds else (middle + 1, high)
         self.set(acc.name, torch.tensor(low))
 
-    # ---- functions of the header -------------------------------------------------------------
+    # ---- header functions --------------------------------------------------------------------
 
     def call(self, stmt: Call) -> None:
         match stmt.function, stmt.args:
@@ -375,7 +376,7 @@ class _Place:
                 memory[:count] = memory[:count].cumsum(0) + self.get(name)
                 self.set(stmt.result, memory[count - 1].clone())
             case _:
-                raise AssertionError(f"no function of the header: {stmt.function}")
+                raise AssertionError(f"unknown header function: {stmt.function}")
 
     def memory(self, given: Address | Index | Temp) -> torch.Tensor:
         assert isinstance(given, Address), "memory has an address"
@@ -383,11 +384,11 @@ class _Place:
 
 
 def _reduced(kind: str, values: torch.Tensor) -> torch.Tensor:
-    """The values along the last dimension as one."""
+    """Reduce the values along the last dimension."""
     match kind:
         case "nan":
             return values.any(-1)
-        case "greatest" | "least":  # of numbers alone
+        case "greatest" | "least":  # ignoring NaN
             end = neutral(NEUTRAL[kind], values.dtype)
             return REDUCERS[NEUTRAL[kind]](torch.where(values == values, values, end))
         case "logsumexp":

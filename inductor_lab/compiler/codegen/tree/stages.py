@@ -1,13 +1,13 @@
-"""In which loop of a kernel each nest runs.
+"""Assign each nest of a group to a loop of the kernel.
 
-A reduction's result exists only after its loop, so what reads it comes one stage later:
+A reduction's result exists only after its loop, so its readers come one stage later:
 
     stage 0   max of the row          for j: m = max(m, x[j])
     stage 1   sum of exponentials     for j: s += exp(x[j] - m)
     stage 2   the stored result       for j: out[j] = exp(x[j] - m) / s
 
-Nests of one stage with the same extents share a loop; those without extents need none.  Scans, and
-the nests that read them element by element, come last and have loops of their own.
+Nests of one stage with the same extents share a loop; nests without extents need no loop.  Scans,
+and the nests that read them element by element, come last and have separate loops.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ LoopShape: TypeAlias = tuple[tuple[Size, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A nest with its inner axes renamed, so that nests of equal extents speak of the same axes.
+    """A nest with renamed inner axes, so that nests of equal extents use the same axes.
 
-    `serial` are inner axes of the result, `reduced` those that are summed away.
+    `serial` are inner axes of the result, `reduced` are the reduced axes.
     """
 
     nest: Nest
@@ -40,7 +40,7 @@ class Placed:
 
     @property
     def searches(self) -> bool:
-        """A binary search has a loop of its own, which no other nest can share."""
+        """Is it a binary search?  No other nest can share its loop."""
         return isinstance(self.nest, Reduction) and self.nest.kind == "bisect"
 
     @property
@@ -49,25 +49,25 @@ class Placed:
 
     @property
     def levels(self) -> tuple[tuple[Axis, ...], ...]:
-        """The inner axes, in one block of loops, or in two where a vector per point is reduced."""
+        """The inner axes: one set of loops, or two if the nest reduces to a vector per point."""
         return tuple(axes for axes in (self.serial, self.reduced) if axes)
 
     @property
     def shape(self) -> LoopShape:
-        """What nests must have in common to share a loop."""
+        """Nests share a loop only if their shapes are equal."""
         return tuple(tuple(axis.size for axis in axes) for axes in self.levels)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`scalars` run per point without a loop; each entry of `loops` is the nests of one loop."""
+    """`scalars` run once per point, without a loop; `loops` has a tuple of nests per loop."""
 
     scalars: tuple[Placed, ...]
     loops: tuple[tuple[Placed, ...], ...]
 
 
 def stages_of(group: Group) -> tuple[Stage, ...]:
-    """The nests of a group by stage, and within a stage by loop."""
+    """The nests of a group, grouped by stage, and within a stage by loop."""
     level: dict[str, int] = {}
     reads = _reads_within(group)
     by_level: dict[int, list[Placed]] = {}
@@ -102,8 +102,8 @@ def _place(group: Group, nest: Nest) -> Placed:
 
 
 def scan_places(group: Group, nest: Nest) -> frozenset[Index]:
-    """Where a nest is along the scans of its group: its own axis if it is one, and the places at
-    which it reads others.  Empty if it has nothing to do with a scan."""
+    """The positions of a nest along the scans of its group: its own axis if it is a scan, and the
+    positions at which it reads other scans.  Empty if it neither is nor reads a scan."""
     scans = {n.buffer: n for n in group.nests if isinstance(n, Scan)}
     if not scans:
         return frozenset()
@@ -113,14 +113,14 @@ def scan_places(group: Group, nest: Nest) -> frozenset[Index]:
 
 
 def _in_step(placed: Placed, along: frozenset[Index]) -> Placed:
-    """The nest in the loop of the scans that it reads; backwards if it reads them so."""
+    """The nest, placed in the loop of the scans that it reads; reversed if it reads them so."""
     (place,), (old,), (axis,) = along, placed.renaming, placed.serial
     moved = Index.of(axis) if place.as_axis() is not None else mirrored(axis)
     return replace(placed, renaming={old: moved})
 
 
 def _reads_within(group: Group) -> dict[str, set[str]]:
-    """For each nest the group's nests that it reads, directly or through inlined producers."""
+    """For each nest: the group's nests that it reads, directly or through inlined producers."""
     own = {nest.buffer for nest in group.nests}
     asked = {nest.buffer: demand(nest, group.inlined) for nest in group.nests}
     return {name: {buffer for buffer, _ in places} & own for name, places in asked.items()}

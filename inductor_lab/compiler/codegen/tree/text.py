@@ -1,4 +1,4 @@
-"""A loop tree as text: one line a statement, bodies indented.
+"""A loop tree as text: one line per statement, bodies indented.
 
 ```
 parallel i0 in 0 .. 64, threads:
@@ -9,7 +9,7 @@ parallel i0 in 0 .. 64, threads:
   buf0[i0] = acc0
 ```
 
-Every line knows the FX nodes it stands for.
+Every line has its origins: the FX nodes that it computes.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Bound,
     Call,
     Check,
-    Held,
+    ElementAlias,
     If,
     Init,
-    Least,
+    LastFullBlock,
     Let,
     Local,
     Loop,
-    Share,
+    Minimum,
+    PartBound,
     Stmt,
     Store,
     Tree,
     When,
-    Whole,
 )
 from inductor_lab.compiler.ir.expr import Origins, Temp
 from inductor_lab.compiler.ir.index import ZERO, Index
@@ -80,27 +80,27 @@ def _head(stmt: Stmt) -> str:
         case Loop():
             return f"{_loop(stmt)}:"
         case _:
-            return _of_passes(stmt)
+            return _pass_statement(stmt)
 
 
 def _loop(loop: Loop) -> str:
     """`parallel i0 in 0 .. 4096 by 128, threads, lanes`."""
     by = f" by {loop.step}" if loop.step > 1 else ""
     text = f"{loop.kind.value} {loop.axis.name} in {index_text(loop.begin)} .. "
-    how = loop.how
-    words = ["lanes"] if how.simd else []
-    if how.threads:
-        of = f" of {how.threads} loops" if how.threads > 1 else ""
-        words.insert(0, ("the team's threads" if how.team else "threads") + of)
+    execution = loop.execution
+    words = ["lanes"] if execution.simd else []
+    if execution.threads:
+        of = f" of {execution.threads} loops" if execution.threads > 1 else ""
+        words.insert(0, ("the team's threads" if execution.team else "threads") + of)
     return ", ".join([f"{text}{index_text(loop.stop)}{by}", *words])
 
 
-def _of_passes(stmt: Local | Held | Assign | Call | Bound | Check) -> str:
+def _pass_statement(stmt: Local | ElementAlias | Assign | Call | Bound | Check) -> str:
     match stmt:
         case Local(name, dtype, shape, zero=zero):
             start = " of zeros" if zero else ""
             return f"local {name}: {dtype_text(dtype)}[{', '.join(map(str, shape))}]{start}"
-        case Held(name, array, at):
+        case ElementAlias(name, array, at):
             return f"{name} is {array}[{', '.join(map(index_text, at))}]"
         case Assign(name, value):
             return f"{name} = {expr_text(value)}"
@@ -128,11 +128,11 @@ def _bound(bound: Bound) -> str:
     match bound.value:
         case Index() as index:
             return index_text(index)
-        case Least(first, second):
+        case Minimum(first, second):
             return f"min({index_text(first)}, {index_text(second)})"
-        case Whole(begin, end, width):
+        case LastFullBlock(begin, end, width):
             return f"the last {index_text(begin)} + n*{width} up to {index_text(end)}"
-        case Share(size, part, count, line, end):
+        case PartBound(size, part, count, line, end):
             edge = "end" if end else "begin"
             lines = f" in lines of {line}" if line > 1 else ""
             return f"{edge} of {part.name} of {count} of {size_text(size)}{lines}"

@@ -1,5 +1,4 @@
-"""The loop trees of a kernel as a station: as it was built, after each pass that changed it, and,
-last, as it is printed."""
+"""The loop trees of a kernel: as built, after each pass that changed it, and as printed."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from inductor_lab.compiler.codegen.tree.text import tree_text
 
 @dataclass(frozen=True, eq=False)
 class TreeStep(Shown):
-    """A tree, and the pass that made it."""
+    """A tree, and the pass that produced it."""
 
     name: str
     tree: Tree
@@ -26,14 +25,14 @@ class TreeStep(Shown):
 
 @dataclass(frozen=True, eq=False)
 class KernelTrees(Shown):
-    """The trees of one kernel (of a combo one part), from the simple one to the last."""
+    """The trees of one kernel (or of one part of a combo), from the first to the printed one."""
 
     kernel: str
     steps: tuple[TreeStep, ...]
 
     @property
     def passes(self) -> tuple[str, ...]:
-        """The passes that changed it, in order."""
+        """The passes that changed the tree, in order."""
         return tuple(step.name for step in self.steps[1:])
 
     def __repr__(self) -> str:

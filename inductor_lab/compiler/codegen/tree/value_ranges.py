@@ -1,5 +1,6 @@
-"""What the ranges of axes tell of values that are places: `x[torch.arange(n)]` looks at x's own
-elements, in order, and no test whether a place is negative, or out of range, is left.
+"""Simplify comparisons of indices with the ranges of the axes.
+
+`x[torch.arange(n)]` needs no test whether an index is negative or out of range:
 
     where(i0 < 0, i0 + 50, i0)    →    i0        i0 < 50
 
@@ -14,8 +15,8 @@ from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Op
 from inductor_lab.compiler.ir.index import Index, add_sizes, is_nonnegative, mul_sizes
 
 
-def place_of(value: Expr) -> Index | None:
-    """The index that a value is; None if it is computed or loaded."""
+def index_of(value: Expr) -> Index | None:
+    """The index that is equal to a value; None if the value is computed or loaded."""
     match value:
         case Const(number):
             return Index.constant_of(int(number))
@@ -25,8 +26,8 @@ def place_of(value: Expr) -> Index | None:
             return None
 
 
-def by_range(operation: Op) -> Expr | None:
-    """What an operation on constants and places gives wherever it is asked; None if it differs."""
+def fold_by_range(operation: Op) -> Expr | None:
+    """The result of an operation on constants and indices if it is the same at every point."""
     match operation:
         case Op("where", (Const(chosen), one, other), dtype):
             value = one if chosen else other

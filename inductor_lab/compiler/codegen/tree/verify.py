@@ -1,9 +1,10 @@
-"""What a legal loop tree is; run after every pass in tests.
+"""Check that a loop tree is legal; tests run this after every pass.
 
-A name is known before it is used and has one meaning in its scope; loops do not take an axis twice;
-vector lanes have no loops inside; local arrays are there, with as many indices as dimensions.
+A name is defined before it is used, and has one meaning in its scope. Nested loops do not share an
+axis. A vector loop contains no loop. Local arrays are declared, and are accessed with one index per
+dimension.
 
-Inductor has none; C++ compilers tell.
+Inductor has no such check; it relies on the C++ compiler.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Assign,
     Bound,
     Call,
-    Held,
+    ElementAlias,
     If,
     Init,
-    Least,
+    LastFullBlock,
     Let,
     Local,
     Loop,
     LoopKind,
-    Share,
+    Minimum,
+    PartBound,
     Stmt,
     Store,
     Tree,
     When,
-    Whole,
     best_of,
 )
 from inductor_lab.compiler.codegen.tree.visit import expressions, places, temps_read
@@ -39,13 +40,13 @@ from inductor_lab.compiler.ir.ops import POSITIONS
 
 
 class InvalidTree(AssertionError):
-    """A pass, or the builder, made a tree that means nothing."""
+    """A pass, or the builder, produced an invalid tree."""
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """What is known at a statement: positions, temps, accumulators with their kinds, arrays with
-    their numbers of dimensions."""
+    """The names that are defined at a statement: loop variables, temps, accumulators with their
+    kinds, arrays with their numbers of dimensions."""
 
     axes: frozenset[str] = frozenset()
     temps: frozenset[str] = frozenset()
@@ -54,7 +55,7 @@ class _Scope:
 
 
 def verify_tree(tree: Tree) -> None:
-    """Raise InvalidTree with all that is wrong."""
+    """Raise InvalidTree with all errors found."""
     wrong = list(_body(tree, _Scope()))
     if wrong:
         raise InvalidTree("\n".join(wrong))
@@ -66,7 +67,7 @@ def _body(body: Tree, scope: _Scope) -> Iterator[str]:
         match stmt:
             case Loop(axis, body=inside):
                 if axis.name in scope.axes:
-                    yield f"two loops over {axis.name}, one in the other"
+                    yield f"a loop over {axis.name} inside another loop over {axis.name}"
                 if stmt.kind is LoopKind.VECTOR and any(isinstance(s, Loop) for s in inside):
                     yield f"a loop inside the vector loop over {axis.name}"
                 yield from _body(inside, replace(scope, axes=scope.axes | {axis.name}))
@@ -81,14 +82,14 @@ def _body(body: Tree, scope: _Scope) -> Iterator[str]:
 
 
 def _after(stmt: Stmt, scope: _Scope) -> _Scope:
-    """What is known after a statement."""
+    """The scope after a statement."""
     match stmt:
         case Let(temp) | When(result=temp):
             return replace(scope, temps=scope.temps | {temp.name})
         case Init(name, kind):
             names = {name, best_of(name)} if kind in POSITIONS else {name}
             return replace(scope, temps=scope.temps | names, kinds={**scope.kinds, name: kind})
-        case Held(name):
+        case ElementAlias(name):
             return replace(scope, temps=scope.temps | {name})
         case Local(name, _, shape):
             return replace(scope, arrays={**scope.arrays, name: len(shape)})
@@ -99,7 +100,7 @@ def _after(stmt: Stmt, scope: _Scope) -> _Scope:
 
 
 def _uses(stmt: Stmt, scope: _Scope) -> Iterator[str]:
-    """What a statement itself uses and is not there."""
+    """Errors of this statement: names that it uses and that are not defined."""
     if not isinstance(stmt, When):
         yield from _unknown(stmt, expressions(stmt), scope)
     else:
@@ -108,45 +109,45 @@ def _uses(stmt: Stmt, scope: _Scope) -> Iterator[str]:
         yield from _positions(index, scope)
     match stmt:
         case Accumulate(name) | Assign(name) if name not in scope.temps:
-            yield f"{name} was not started"
+            yield f"accumulator {name} is not initialized"
         case Accumulate(name, kind) if scope.kinds.get(name, kind) != kind:
-            yield f"{name} is a {scope.kinds[name]} and takes a {kind}"
-        case Held(name, array, at) if scope.arrays.get(array) != len(at):
-            yield f"{name} is held in {array} at {len(at)} indices; there is {scope.arrays}"
+            yield f"accumulator {name} is a {scope.kinds[name]}, not a {kind}"
+        case ElementAlias(name, array, at) if scope.arrays.get(array) != len(at):
+            yield f"{name} aliases {array} with {len(at)} indices; local arrays: {scope.arrays}"
         case Store(buffer) if scope.arrays.get(buffer, 1) != 1:
-            yield f"{buffer} is stored to with one index"
+            yield f"a store to {buffer} has one index, but it has {scope.arrays[buffer]} dimensions"
 
 
 def _unknown(stmt: Stmt, values: tuple[Expr, ...], scope: _Scope) -> Iterator[str]:
-    """Temps, positions and elements of values that are not there."""
+    """Errors of values: undefined temps and loop variables, wrong numbers of indices."""
     of_values = {node for value in values for node in value.walk()}
     for temp in temps_read(stmt):
         inside = isinstance(stmt, When) and temp not in of_values
         if temp.name not in scope.temps and not inside:
-            yield f"{temp.name} is read and not known"
+            yield f"{temp.name} is read but not defined"
     for node in of_values:
         for index in node.indices():
             yield from _positions(index, scope)
         if isinstance(node, Load) and scope.arrays.get(node.buffer, 1) != len(node.index):
-            yield f"{node.buffer} is read with {len(node.index)} indices"
+            yield f"{node.buffer} is read with the wrong number of indices: {len(node.index)}"
 
 
 def _positions(index: Index, scope: _Scope) -> Iterator[str]:
     for axis in index.axes():
         if axis.name not in scope.axes:
-            yield f"the position {axis.name} is used outside of its loop"
+            yield f"the loop variable {axis.name} is used outside its loop"
 
 
 def _bounds(stmt: Stmt) -> tuple[Index, ...]:
-    """The indices that loops and their bounds are made of."""
+    """The indices in a statement's loop bounds and arguments."""
     match stmt:
         case Loop(begin=begin):
             return (begin, stmt.stop)
         case Bound(value=Index() as value):
             return (value,)
-        case Bound(value=Least(first, second) | Whole(first, second)):
+        case Bound(value=Minimum(first, second) | LastFullBlock(first, second)):
             return (first, second)
-        case Bound(value=Share(part=part)):
+        case Bound(value=PartBound(part=part)):
             return (Index.of(part),)
         case Call(args=args):
             return tuple(a for a in args if isinstance(a, Index))

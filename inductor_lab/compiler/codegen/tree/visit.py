@@ -1,4 +1,4 @@
-"""Walks over loop trees, and trees rebuilt with something changed: shared by all passes."""
+"""Functions that visit or rebuild loop trees, shared by all passes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from inductor_lab.compiler.ir.index import Index
 
 
 def walk(body: Tree) -> Iterator[Stmt]:
-    """Every statement of a tree in preorder."""
+    """Every statement of a tree, in preorder."""
     for stmt in body:
         yield stmt
         if isinstance(stmt, Loop | When | If):
@@ -33,7 +33,7 @@ def walk(body: Tree) -> Iterator[Stmt]:
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    """The values of this very statement (not of the statements inside it)."""
+    """The values of this statement itself (not of the statements inside it)."""
     match stmt:
         case Accumulate(value=value, found=found):
             return (value,) if found is None else (value, found)
@@ -52,7 +52,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def places(stmt: Stmt) -> tuple[Index, ...]:
-    """The indices of this very statement that are not inside its values."""
+    """The indices of this statement itself that are not inside its values."""
     match stmt:
         case Store(index=index):
             return (index,)
@@ -75,9 +75,9 @@ def loads_in(body: Tree) -> Iterator[Load]:
 
 
 def temps_read(stmt: Stmt) -> Iterator[Temp]:
-    """Temps that this very statement reads, in values and in gathered indices.
+    """The temps that this statement itself reads, in values and in gathered indices.
 
-    Each use counts, so a value that an expression holds twice comes twice (`walk` would not).
+    Each use is yielded: a temp that an expression contains twice comes twice (unlike in `walk`).
     """
     waiting, indices = list(expressions(stmt)), list(places(stmt))
     while waiting:
@@ -91,12 +91,12 @@ def temps_read(stmt: Stmt) -> Iterator[Temp]:
 
 
 def read_by(stmts: Iterable[Stmt]) -> set[str]:
-    """Names of the temps that statements read, those inside them included."""
+    """The names of the temps that the statements, and the statements inside them, read."""
     return {temp.name for stmt in walk(tuple(stmts)) for temp in temps_read(stmt)}
 
 
 def defined_by(stmt: Stmt) -> Temp | None:
-    """The temp that this very statement defines."""
+    """The temp that this statement itself defines."""
     match stmt:
         case Let(temp=temp) | When(result=temp):
             return temp
@@ -126,12 +126,12 @@ def is_innermost(loop: Loop) -> bool:
 
 
 def with_body(loop: Loop, body: Tree) -> Loop:
-    """The loop itself if its body is the same."""
+    """The loop with a new body; the same object if the statements are the same."""
     return loop if same(body, loop.body) else replace(loop, body=body)
 
 
 def kept(new: Tree, old: Tree) -> Tree:
-    """The old tree, if the new one has the very same statements."""
+    """The old tree object if the new tree has the same statement objects, else the new one."""
     return old if same(new, old) else new
 
 
@@ -143,7 +143,7 @@ def same(new: Tree, old: Tree) -> bool:
 
 
 def with_values(stmt: Stmt, value: Callable[[Expr], Expr], index: Callable[[Index], Index]) -> Stmt:
-    """The statement, and those in it, with every value and every index mapped."""
+    """Map every value and every index of a statement and of the statements inside it."""
 
     def inside(body: Tree) -> Tree:
         return tuple(with_values(s, value, index) for s in body)
@@ -171,7 +171,7 @@ def with_values(stmt: Stmt, value: Callable[[Expr], Expr], index: Callable[[Inde
 
 
 def renamed(body: Tree, names: dict[str, str]) -> Tree:
-    """The tree with other names for some accumulators that it feeds."""
+    """Rename accumulators that the tree feeds."""
 
     def statement(stmt: Stmt) -> Stmt:
         match stmt:
