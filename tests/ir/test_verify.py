@@ -109,13 +109,13 @@ CASES = {
     "made_once": (
         pointwise(x),
         program(nest, nest, buffers=(out,)),
-        "the buffer out is there twice",
+        "the buffer out appears twice",
     ),
-    "all_made": (pointwise(x), program(buffers=(out,)), "nobody makes out"),
+    "all_made": (pointwise(x), program(buffers=(out,)), "no step computes out"),
     "named_by_key": (
         pointwise(x),
         LoopProgram("p", (), {"z": buffer("x", "input")}, (), ()),
-        "the buffer under z calls itself x",
+        "the buffer under z is named x",
     ),
     "constants_present": (
         program(buffers=(constant,), constants={"c": torch.zeros(2)}),
@@ -130,12 +130,12 @@ CASES = {
     "symbols_bound": (
         LoopProgram("p", ("x",), {"x": symbolic}, (), ()),
         LoopProgram("p", ("x",), {"x": buffer("x", "input", (2 * n, 8))}, (), ()),
-        "no input gives s0",
+        "no input defines s0",
     ),
     "reads_are_made": (
         pointwise(x),
         pointwise(Load("late", (I, J), f32)),
-        "reads late, which nobody made before",
+        "reads late, which no earlier step computes",
     ),
     "writes_its_kind": (extern(), extern("computed"), "makes out, which is COMPUTED"),
     "visits_its_buffer": (
@@ -149,14 +149,14 @@ CASES = {
             Reduction("out", (i,), (Axis("i0", 8),), "sum", one),
             buffers=(buffer("out", size=(4,)),),
         ),
-        "the axis i0 is there twice",
+        "the axis i0 appears twice",
     ),
     "reduction_known": (reduction("max"), reduction("median"), "there is no reduction median"),
     "scatter_known": (scatter("maximum"), scatter("median"), "there is no scatter median"),
     "base_continued": (
         scatter(outputs=["out"]),
         scatter(outputs=["out", "start"]),
-        "overwrites start, which is needed as it was",
+        "overwrites start, whose old value is needed later",
     ),
     "stores_its_dtype": (
         reduction("sum", dtype=f16),
@@ -171,7 +171,7 @@ CASES = {
     "axes_are_own": (
         pointwise(x),
         pointwise(Load("x", (I, R), f32)),
-        "uses the axis r0<8, which is no loop of this nest",
+        "uses the axis r0<8, which is not a loop of this nest",
     ),
     "in_bounds": (
         pointwise(Masked(inside, shifted, one)),
@@ -181,7 +181,7 @@ CASES = {
     "writes_go_to_inputs": (
         written(Write("x", "copy_")),
         written(Write("out", "copy_")),
-        "out is written, which is no input or written twice",
+        "out is written, but it is not an input or is written twice",
     ),
     "op_known": (
         pointwise(op("add", x, one)),
@@ -211,7 +211,7 @@ CASES = {
     "const_fits": (
         pointwise(Const(255, torch.uint8)),
         pointwise(Const(256, torch.uint8)),
-        "the constant 256 is no torch.uint8",
+        "the constant 256 does not fit torch.uint8",
     ),
     "no_temps": (pointwise(x), pointwise(Temp("tmp0", f32)), "uses the temporary tmp0"),
     "position_is_number": (
@@ -263,10 +263,10 @@ def test_all_violations_are_listed():
         ),
         (
             Masked(positive, x, Const(0, i64)),
-            "masked gives torch.float32 here and torch.int64 there",
+            "masked gives torch.float32 where the mask is true and torch.int64 elsewhere",
         ),
         (Load("x", (I * -1 + 3, J - 1), f32), "the index i1 - 1 of x leaves 0..8"),
-        (Const(0.5, i64), "the constant 0.5 is no torch.int64"),
+        (Const(0.5, i64), "the constant 0.5 does not fit torch.int64"),
     ],
 )
 def test_other_refusals(body, reason):

@@ -1,10 +1,10 @@
 """Collectives: calls in which every rank of a process group takes part.
 
-    buf1 = all_reduce(buf0, "sum", "0")      begins; other steps run while tensors are on the wire
+    buf1 = all_reduce(buf0, "sum", "0")      starts; other steps run during the communication
     buf2 = wait_tensor(buf1)                 the result, in the memory of buf1
 
-A collective reads its argument until it is waited for.  All ranks must begin the same ones in the
-same order, so none is ever left out, computed twice or moved past another one.
+A collective may read its argument until the wait has returned.  All ranks must start the same
+collectives in the same order.  Therefore no pass removes, duplicates or reorders them.
 
 Inductor: `ir._CollectiveKernel`, `ir._WaitKernel`; torch: `distributed/_functional_collectives.py`.
 """
@@ -21,7 +21,7 @@ Kind = Literal["collective", "wait"]
 
 
 def collective_kind(op: object) -> Kind | None:
-    """Which of the two an operator of a graph is; None for all others."""
+    """Whether an operator starts a collective or waits for one; None for all other operators."""
     space, _, name = str(op).partition(".")
     if space not in NAMESPACES:
         return None
@@ -30,8 +30,8 @@ def collective_kind(op: object) -> Kind | None:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Bytes and operations per second of one rank and of its link to the next, and the seconds that
-    a hop takes however short the message is."""
+    """Bytes and operations per second of one rank, bytes per second of its link to the next rank,
+    and the latency of one hop in seconds, which does not depend on the size of the message."""
 
     memory: float
     arithmetic: float
@@ -39,13 +39,14 @@ class Rates:
     latency: float
 
     def work(self, nbytes: float, flops: float) -> float:
-        """Seconds of a kernel or a library call, at the roof."""
+        """Seconds of a kernel or a library call at the roofline."""
         return max(nbytes / self.memory, flops / self.arithmetic)
 
     def wire(self, sent: int, ranks: int) -> float:
-        """Seconds of a collective in which each rank sends so much; trees are log2(n) deep."""
+        """Seconds of a collective in which each rank sends `sent` bytes; trees have depth
+        log2(ranks)."""
         return self.latency * max(ranks - 1, 1).bit_length() + sent / self.link
 
 
 RATES = {"cpu": Rates(10e9, 50e9, 1e9, 1e-4), "cuda": Rates(3e12, 2e14, 2e11, 2e-5)}
-"""By device: a laptop's core with gloo over its loopback, an H100 with NVLink."""
+"""Rates by device: one core of a laptop with gloo over loopback, and an H100 with NVLink."""

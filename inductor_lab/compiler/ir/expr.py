@@ -1,9 +1,9 @@
 """The body of a loop nest: a frozen expression tree over loads, constants and operations.
 
-Printing it, counting it, rendering it as C++ or Triton, interpreting it: each is one `match`.
-Origins (the FX nodes a value came from) ride along and take no part in equality, so that equal
-computations are equal whichever node asked for them.  Inner nodes keep their hash (`hashed`):
-trees share subtrees, and hashing one from the leaves each time would take exponential time.
+Printing it, counting its operations, rendering it as C++ or Triton, and interpreting it are one
+`match` each.  Equality ignores origins (the FX nodes that a value came from), so equal computations
+of different nodes are equal.  Inner nodes store their hash (`hashed`): trees share subtrees, and
+computing the hash from the leaves each time would take exponential time.
 
 Inductor: the `ops.*` handlers called by `inner_fn` closures (`virtualized.py`, `loop_body.py`).
 """
@@ -27,7 +27,7 @@ NO_ORIGINS: Origins = frozenset()
 
 
 class _Tree(Value):
-    """What every expression can do; subclasses are frozen dataclasses with a `dtype`."""
+    """The methods of all expressions; subclasses are frozen dataclasses with a `dtype`."""
 
     __slots__ = ()
 
@@ -35,13 +35,13 @@ class _Tree(Value):
         return ()
 
     def indices(self) -> tuple[Index, ...]:
-        """The indices of this very node, not of those below it."""
+        """The indices of this node, without those of its descendants."""
         return ()
 
     def walk(self) -> Iterator[Expr]:
-        """This node and all below it, values inside gathered indices included.
+        """This node and its descendants, including the values inside gathered indices.
 
-        A subtree that several nodes share (the very same object) is visited once.
+        A subtree that several nodes share (the same object) is visited once.
         """
         seen: set[int] = set()
         waiting = [cast("Expr", self)]
@@ -66,7 +66,7 @@ class _Tree(Value):
                 yield from index.axes()
 
     def substitute(self, axes: Mapping[Axis, Index]) -> Expr:
-        """The same value at another place: every axis replaced by the index given for it."""
+        """The same value at another place: every axis is replaced by the given index."""
         axes = {axis: at for axis, at in axes.items() if at != Index.of(axis)}
         if not axes:
             return cast("Expr", self)
@@ -102,7 +102,7 @@ class Load(_Tree):
 
 @dataclass(frozen=True, slots=True)
 class Const(_Tree):
-    """A literal.  Equality tells 0.0 from -0.0 and 1 from True, and finds NaN equal to itself."""
+    """A literal.  0.0 and -0.0 differ, 1 and True differ, and NaN equals itself."""
 
     value: int | float | bool
     dtype: torch.dtype
@@ -122,7 +122,7 @@ class Const(_Tree):
 
 @dataclass(frozen=True, slots=True)
 class SizeValue(_Tree):
-    """A size of the program used as a number (the N of a mean over N elements)."""
+    """A size of the program used as a number (such as the N of a mean over N elements)."""
 
     size: Size
     dtype: torch.dtype
@@ -135,7 +135,7 @@ def size_value(size: Size) -> Const | SizeValue:
 
 @dataclass(frozen=True, slots=True)
 class IndexValue(_Tree):
-    """A position used as a number (arange, tril, the bound test of a pad)."""
+    """A position used as a number (arange, tril, the bounds check of a pad)."""
 
     index: Index
     dtype: torch.dtype
@@ -146,9 +146,9 @@ class IndexValue(_Tree):
 
 @dataclass(frozen=True, slots=True)
 class Op(_Tree):
-    """One scalar operation; `ir/ops.py` lists the names with their meaning.
+    """One scalar operation; `ir/ops.py` lists the names and their meanings.
 
-    Operands already have the dtype that the operation computes in: promotion is an explicit
+    Operands already have the dtype that the operation computes in.  Promotion is an explicit
     `convert` (an `Op` with one argument and the target as its dtype).
     """
 
@@ -170,8 +170,8 @@ class Op(_Tree):
 
 @dataclass(frozen=True, slots=True)
 class Masked(_Tree):
-    """`body` where `mask` holds, otherwise `other`; memory that `body` loads is touched only
-    where `mask` holds, so its indices may be out of range elsewhere."""
+    """`body` where `mask` is true, otherwise `other`.  `body` loads from memory only where `mask`
+    is true, so its indices may be out of range elsewhere."""
 
     mask: Expr
     body: Expr
@@ -195,7 +195,7 @@ class Masked(_Tree):
 
 @dataclass(frozen=True, slots=True)
 class Temp(_Tree):
-    """A value that was computed before and has a name.  Only loop trees have it
+    """A named value that was computed before.  It appears only in loop trees
     (`codegen/tree/loop_tree.py`)."""
 
     name: str
@@ -206,7 +206,7 @@ Expr: TypeAlias = Load | Const | SizeValue | IndexValue | Op | Masked | Temp
 
 
 def integer_divisors(expr: Expr) -> Iterator[tuple[Expr, Origins]]:
-    """What integers are divided by, other than by literals, and where that comes from."""
+    """The divisors of integer divisions, without nonzero literals, and their origins."""
     for node in expr.walk():
         if isinstance(node, Op) and node.name in DIVIDING:
             by = node.args[1]
@@ -220,7 +220,7 @@ def map_expr(
 ) -> Expr:
     """Rebuild one node with its children and indices mapped.
 
-    A node of which nothing changed comes back as it is, so that sharing survives.
+    If nothing changes, the node itself is returned, so that shared subtrees stay shared.
     """
     match expr:
         case Load(buffer, index, dtype, origins):

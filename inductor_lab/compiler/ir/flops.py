@@ -1,8 +1,9 @@
-"""Arithmetic of library calls: matrix products, convolutions, attention.
+"""Flops of library calls: matrix products, convolutions, attention.
 
-A multiplication and an addition each count one, as in `torch.utils.flop_counter` (which takes
-longer to import than most graphs to compile).  Biases and the softmax of attention do not count.
-Its products count for all queries and keys: which of them a mask leaves out only the call tells.
+A multiplication and an addition count one each, as in `torch.utils.flop_counter` (importing that
+module takes longer than compiling most graphs).  Biases and the softmax of attention count zero.
+The products of attention count for all pairs of queries and keys, because the mask is known only at
+run time.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ Shape: TypeAlias = tuple[int, ...]
 FIRST = ("mm", "bmm", "mv", "dot", "_int_mm", "_scaled_mm", "linear", "_linear_pointwise",
          "_mkl_linear")  # fmt: skip
 SECOND = ("addmm", "baddbmm", "addmv")
-"""Products whose sums run along the last dimension of the first argument, or of the second."""
+"""Products that sum over the last dimension of the first argument (FIRST) or the second
+(SECOND)."""
 CONVOLUTIONS = ("convolution", "_convolution_pointwise")
 
 
 def call_flops(op: str, args: Sequence[Any], made: Shape) -> int:
-    """Flops of `aten.mm.default(*args)`, tensors given by their shapes; 0 where nobody counts.
+    """Flops of `aten.mm.default(*args)`, with tensors given by their shapes; 0 for other operators.
 
     >>> call_flops("aten.mm.default", [(4, 8), (8, 16)], (4, 16))
     1024
@@ -37,7 +39,7 @@ def call_flops(op: str, args: Sequence[Any], made: Shape) -> int:
         return int(sum(mask[:2])) * _convolution(x if transposed else grad, weight)
     if "scaled_dot_product" in name or "flex_attention" in name:
         backward = name.endswith("_backward")
-        after_one = backward or "flex_attention" in name  # a gradient, or what is called
+        after_one = backward or "flex_attention" in name  # the gradient, or the function
         q, k, v = args[1:4] if after_one else args[:3]
         products = 3 * q[-1] + 2 * v[-1] if backward else q[-1] + v[-1]
         return int(2 * prod(q[:-1]) * k[-2] * products)
@@ -45,5 +47,5 @@ def call_flops(op: str, args: Sequence[Any], made: Shape) -> int:
 
 
 def _convolution(places: Shape, weight: Shape) -> int:
-    """`places` is the result's shape, or where that is transposed, the image's."""
+    """`places` is the shape of the result; for a transposed convolution, the shape of the image."""
     return 2 * prod(places) * prod(weight[1:])

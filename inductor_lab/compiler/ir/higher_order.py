@@ -1,7 +1,7 @@
 """Calls of operators that take functions: `torch.cond(pred, true_fn, false_fn, operands)`.
 
-The functions are sub-graphs of ATen operators, or operators, and run as they are: their insides are
-not lowered to loops.
+The functions are operators or sub-graphs of ATen operators.  They run in eager mode: the compiler
+does not lower them to loops.
 
 Inductor: `ir.Conditional`, `ir.WhileLoop`, which compile the sub-graphs in place.
 """
@@ -14,14 +14,14 @@ from typing import Any
 import torch
 
 PREFIX = "higher_order."
-"""How the names of these operators start in an `ExternCall`."""
+"""The prefix of the names of these operators in an `ExternCall`."""
 
 KERNELS_OF_OURS = "kernels of ours"
-"""The reason of an `ExternCall` that stands for some: it is no library that is called."""
+"""The reason of an `ExternCall` that runs generated kernels and not a library."""
 
 
 class Written:
-    """Kernels of ours that an operator is replaced by: what they return is memory of its own."""
+    """Generated kernels that replace an operator; their results are in new memory."""
 
     kernels: tuple[Any, ...]
 
@@ -29,20 +29,20 @@ class Written:
         raise NotImplementedError
 
     def ready(self) -> None:
-        """Wait for the kernels; raises what their compiler has."""
+        """Wait until the kernels are compiled; raises the errors of their compiler."""
 
 
 def written_kernels(callees: Iterable[Any]) -> tuple[Any, ...]:
-    """The kernels among functions that calls are given."""
+    """The generated kernels among the functions that are arguments of calls."""
     return tuple(k for called in callees if isinstance(called, Written) for k in called.kernels)
 
 
 def call_higher_order(
     operator: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[Any, ...]:
-    """The results of `operator(*args, **kwargs)`, none of which shares memory with an argument.
+    """The results of `operator(*args, **kwargs)`; none of them shares memory with an argument.
 
-    (A loop that makes no turn would return what it was given.)
+    (A loop with no iterations returns its arguments, so they are copied.)
     """
     if args and isinstance(args[0], Written):
         return args[0](*args[1:])

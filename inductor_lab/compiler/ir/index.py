@@ -1,9 +1,9 @@
 """Index arithmetic: where in a buffer an element is, as a function of the loop axes.
 
 An `Index` is a linear combination of atoms plus a constant.  Nearly always the atoms are plain
-axes (`512*i0 + i1`) and all arithmetic is on Python ints; sympy is met only where a size is a
-symbol.  `Quotient` and `Remainder` appear when a reshape forces them, `Gathered` for an index that
-was itself loaded from memory (embedding, gather).
+axes (`512*i0 + i1`) and all arithmetic is on Python ints; sympy is used only if a size is a
+symbol.  `Quotient` and `Remainder` come from reshapes, `Gathered` from indices that are loaded
+from memory (embedding, gather).
 
 Inductor: `torch/utils/_sympy/functions.py` (FloorDiv, ModularIndexing) and `SizeVarAllocator` do
 this with sympy throughout.
@@ -53,10 +53,10 @@ class Remainder(Value):
 
 @dataclass(frozen=True, slots=True)
 class Gathered(Value):
-    """An index that is a value of the program, such as a token id.
+    """An index that the program computes or loads, such as a token id.
 
-    `size` is the length of the dimension it indexes.  The value is already wrapped: where the
-    operator allows negative indices, its lowering has added `size` to them.
+    `size` is the length of the dimension it indexes.  The value is already wrapped: if the operator
+    allows negative indices, its lowering has added `size` to them.
     """
 
     value: Expr
@@ -79,7 +79,7 @@ class Index(Value):
 
     @staticmethod
     def of(atom: Atom) -> Index:
-        """The atom itself; an axis of size 1 is always 0, so it never shows up in an index."""
+        """The atom itself; an axis of size 1 is always 0, so it never appears in an index."""
         if isinstance(atom, Axis) and is_int(atom.size, 1):
             return ZERO
         return Index(((atom, 1),), 0)
@@ -105,7 +105,8 @@ class Index(Value):
         return self + (other * -1)
 
     def __floordiv__(self, divisor: Size) -> Index:
-        """Exact floor division; multiples of the divisor leave, what cannot reach it vanishes."""
+        """Exact floor division: multiples of the divisor are divided, and a remainder below it is
+        dropped."""
         if is_int(divisor, 1):
             return self
         whole, rest = _split_multiples(self, divisor)
@@ -143,16 +144,16 @@ class Index(Value):
         return all(isinstance(atom, Axis) for atom, _ in self.terms)
 
     def coefficient(self, axis: Axis) -> Size:
-        """The factor of `axis` among the plain terms; 0 if it is not there."""
+        """The factor of `axis` among the affine terms; 0 if the axis is not in them."""
         return next((c for atom, c in self.terms if atom == axis), 0)
 
     def as_axis(self) -> Axis | None:
-        """The axis, if this index is one plain axis and nothing else."""
+        """The axis, if this index is exactly one axis; otherwise None."""
         atom = _only_atom(self)
         return atom if isinstance(atom, Axis) else None
 
     def axes(self) -> Iterator[Axis]:
-        """Every axis in it, those inside quotients and gathered values too (repeats possible)."""
+        """Every axis in it, also inside quotients and gathered values (an axis may repeat)."""
         for atom, _ in self.terms:
             if isinstance(atom, Axis):
                 yield atom
@@ -164,10 +165,10 @@ class Index(Value):
     def substitute(
         self, axes: Mapping[Axis, Index], value: Callable[[Expr], Expr | Index] | None = None
     ) -> Index:
-        """Replace axes by indices; `value` rewrites the expressions inside `Gathered` atoms, or
-        gives the indices that they are.
+        """Replace axes by indices.  `value` rewrites the expressions inside `Gathered` atoms; it
+        may return an index in place of an expression.
 
-        Without `value` they get the same replacement of axes.
+        Without `value`, the axes in these expressions are replaced too.
         """
         if (axis := self.as_axis()) is not None:
             return axes.get(axis) or self
@@ -217,7 +218,7 @@ def linear(terms: Iterable[tuple[Atom, Size]], constant: Size) -> Index:
 
 
 def never_meet(one: Sequence[Index], other: Sequence[Index]) -> bool:
-    """Are two places different for all values of their axes?  False if it is not clear."""
+    """Do two index tuples differ for all values of their axes?  False if that cannot be proved."""
     for here, there in zip(one, other, strict=True):
         own, others = here.bounds(), there.bounds()
         if own and others:
@@ -298,14 +299,14 @@ def _divides(g: int, size: Size) -> bool:
 
 
 def _only_atom(index: Index) -> Atom | None:
-    """The atom, if the index is one atom and nothing else."""
+    """The atom, if the index is exactly one atom; otherwise None."""
     if len(index.terms) == 1 and is_int(index.constant, 0) and is_int(index.terms[0][1], 1):
         return index.terms[0][0]
     return None
 
 
 def within(index: Index, size: Size) -> bool:
-    """Is 0 <= index < size sure, from the ranges of the axes alone?"""
+    """Do the ranges of the axes prove 0 <= index < size?"""
     span = index.bounds()
     if span is None:
         return False
@@ -325,7 +326,7 @@ def _atom_bounds(atom: Atom) -> tuple[Size, Size] | None:
             first, last = span
             if isinstance(first, int) and isinstance(last, int) and isinstance(divisor, int):
                 return first // divisor, last // divisor
-            count = exact_ratio(add_sizes(last, 1), divisor)  # of whole stretches
+            count = exact_ratio(add_sizes(last, 1), divisor)  # complete intervals
             known = count is not None and is_nonnegative(first)
             return (0, add_sizes(count, -1)) if known else None
 
@@ -357,16 +358,19 @@ def at_most_one(size: Size) -> Size:
 
 
 _SPELLED = frozenset({"Add", "Mul", "Pow", "Max", "Min"})
-"""Functions whose text means the same in every language; divisions, shifts and roundings do not."""
+"""Functions with the same text in every language; divisions, shifts and roundings are not."""
 _OF_WHOLE = _SPELLED | {"Abs", "Mod", "PythonMod", "FloorDiv"}
-"""Functions that are whole where what they are given is."""
+"""Functions whose result is an integer if all arguments are."""
 _ROUNDED = frozenset({"TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "floor", "ceiling"})
 """Functions from a float to an integer."""
 
 
 def is_whole(size: sympy.Expr) -> bool:
-    """Is it an integer?  sympy does not know that of torch's functions of bits, and takes torch's
-    remainder of floats, and 0.0, for one."""
+    """Is it an integer for all values of its symbols?
+
+    sympy alone is wrong here: it does not know that torch's bitwise functions give integers, and it
+    reports that 0.0 and torch's remainder of floats are integers.
+    """
     name = type(size).__name__
     if not size.args or name in _ROUNDED or name == "Piecewise":
         return bool(size.is_integer) and not size.is_Float
@@ -381,14 +385,14 @@ def _is_natural(exponent: sympy.Expr) -> bool:
 
 
 def is_spelled(size: sympy.Expr) -> bool:
-    """Does a kernel work this out itself, from what it is given for the parts?"""
+    """Does generated code compute this expression itself, from the values of its operands?"""
     return type(size).__name__ in _SPELLED and is_whole(size)
 
 
 def may_exceed(size: Size) -> bool:
-    """Is it computed from the user's own integers, so that 64 bits may be too few?
+    """Is it computed from the user's own integers, so that it may overflow 64 bits?
 
-    Sums and products of lengths of tensors fit: no memory is larger.
+    Sums and products of tensor lengths fit in 64 bits, because memory is smaller than that.
     """
     parts = list(sympy.preorder_traversal(sympy.sympify(size)))
     numbers = any(part.is_Symbol and not part.is_nonnegative for part in parts)
@@ -397,8 +401,8 @@ def may_exceed(size: Size) -> bool:
 
 
 def given_of(size: sympy.Expr) -> Iterator[sympy.Expr]:
-    """What a kernel must be given to know a size: its symbols, and each part that Python works out
-    as it does for eager code (`s0 // 2`, `s0 & 3`, and what is rounded from a float)."""
+    """The values that a kernel needs as arguments to compute a size: its symbols, and the parts
+    that Python computes as in eager mode (`s0 // 2`, `s0 & 3`, and floats rounded to integers)."""
     if is_spelled(size):
         for part in size.args:
             yield from given_of(part)
@@ -441,7 +445,7 @@ def is_negative(size: Size) -> bool:
 
 
 def sizes_in(index: Index) -> Iterator[Size]:
-    """Every size that an index is made of: factors, divisors, lengths."""
+    """Every size in an index: factors, divisors, lengths."""
     yield index.constant
     for atom, factor in index.terms:
         yield factor
@@ -456,7 +460,7 @@ def sizes_in(index: Index) -> Iterator[Size]:
 
 
 def gathered_in(index: Index) -> Iterator[Gathered]:
-    """Every atom of an index that is a value of the program."""
+    """Every `Gathered` atom of an index."""
     for atom, _ in index.terms:
         if isinstance(atom, Gathered):
             yield atom
@@ -465,19 +469,19 @@ def gathered_in(index: Index) -> Iterator[Gathered]:
 
 
 ASSUMED = 64
-"""What a symbol counts as in costs."""
+"""The value of a symbol in cost models."""
 
 
 def hint(size: Size, least: int = 0) -> int:
     """A number for cost models: symbols count as ASSUMED.  Never use it for correctness.
 
-    With `least`, symbols count as that, and so does a size of them that would be smaller: `n // 99`
-    may be large, and what is made for short loops is slow for long ones.
+    With `least`, symbols count as `least`, and no symbolic size counts as less.  `n // 99` may be
+    large, and code that is optimized for short loops is slow for long ones.
     """
     if isinstance(size, int):
         return size
     try:
         found = int(size.subs({symbol: least or ASSUMED for symbol in size.free_symbols}))
     except (ArithmeticError, AssertionError, AttributeError, TypeError, ValueError):
-        found = 0  # a quotient by zero, a remainder of what is then negative, an infinite power
-    return max(found, least) if found else least or ASSUMED  # `n % 4` is 0 for round numbers alone
+        found = 0  # a division by zero, a remainder of a negative number, an infinite power
+    return max(found, least) if found else least or ASSUMED  # `n % 4` is 0 only for some n

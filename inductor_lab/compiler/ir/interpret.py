@@ -1,8 +1,8 @@
-"""Run loop nests with torch: what a program means, without generating any code.
+"""Run loop nests with torch: the meaning of a program, without generated code.
 
-An axis becomes a dimension: every value has one dimension for each axis of the nest, of length 1
-where it does not depend on that axis.  A load at affine indices is a strided view of the buffer, so
-it costs nothing; other loads gather.
+An axis becomes a dimension: every value has one dimension for each axis of the nest, of length 1 if
+it does not depend on that axis.  A load at affine indices is a strided view of the buffer, so it
+costs nothing; other loads gather.
 
 Inductor: `ir.py` has no interpreter; the nearest is `LoopBody.__call__` with a handler installed.
 """
@@ -47,21 +47,21 @@ Symbols = Mapping[sympy.Symbol, Any]
 NO_SYMBOLS: Symbols = {}
 
 Env = Mapping[str, torch.Tensor]
-"""Buffers by name, each with its logical sizes (strides are free)."""
+"""Buffers by name, each with its logical sizes (any strides are allowed)."""
 
 
 def concrete(size: Size, symbols: Symbols) -> int:
-    """The number that a size is in this run."""
+    """The value of a size in this run."""
     return size if isinstance(size, int) else int(size.subs(_numbers(symbols)))
 
 
 def _numbers(symbols: Symbols) -> Symbols:
-    """Without what stands for rows of different lengths (`torch.jagged`), which is no number."""
+    """Without symbols of jagged dimensions (`torch.jagged`), whose values are not numbers."""
     return {symbol: n for symbol, n in symbols.items() if not isinstance(n, torch.SymInt)}
 
 
 class _Place:
-    """Where a body is evaluated: the axes, what they range over, and the buffers to read.
+    """The context in which a body is evaluated: the axes, their sizes, and the buffers.
 
     `seen` maps the identity of a subtree to its value, so that a shared subtree is computed once.
     """
@@ -75,7 +75,8 @@ class _Place:
         self.seen: dict[tuple[int, bool], torch.Tensor] = {}
 
     def value(self, expr: Expr, masked: bool = False) -> torch.Tensor:
-        """The values of `expr`; under a mask, an index out of range reads something, no error."""
+        """The values of `expr`; under a mask, an index out of range reads any value and raises no
+        error."""
         key = (id(expr), masked)
         if key not in self.seen:
             self.seen[key] = self._compute(expr, masked)
@@ -125,7 +126,8 @@ class _Place:
         return tensor[tuple(found)].to(self.device)
 
     def _strided(self, tensor: torch.Tensor, index: tuple[Index, ...]) -> torch.Tensor | None:
-        """A view, if every index is affine, in range, and no axis runs backwards."""
+        """A view, if every index is affine and in range, and no stride is negative; otherwise
+        None."""
         strides = [0] * len(self.sizes)
         offset = tensor.storage_offset()
         for i, length, stride in zip(index, tensor.shape, tensor.stride(), strict=True):
@@ -180,8 +182,8 @@ def evaluate(
 ) -> torch.Tensor:
     """The values of `expr` over all points of `axes`.
 
-    The result has one dimension for each axis, of length 1 where the value does not depend on it.
-    `env` holds the buffers that are loaded; `device` is needed where nothing is.
+    The result has one dimension for each axis, of length 1 if the value does not depend on it.
+    `env` holds the buffers that are loaded; `device` is needed if there are no loads.
     """
     place = torch.device(device) if device is not None else _device_of(expr, env)
     with torch.no_grad():
@@ -189,7 +191,7 @@ def evaluate(
 
 
 def _device_of(expr: Expr, env: Env) -> torch.device:
-    """Where a body's data is; a CPU scalar among GPU tensors goes to the GPU."""
+    """The device of a body's data; if CPU scalars and GPU tensors are mixed, it is the GPU."""
     found = [env[load.buffer] for load in expr.loads() if load.buffer in env]
     found.sort(key=lambda tensor: (tensor.device.type == "cpu", -tensor.dim()))
     return found[0].device if found else torch.device("cpu")
@@ -200,7 +202,7 @@ def run_nest(
 ) -> torch.Tensor:
     """All elements of the nest's buffer, in the dtype of its body (int64 for positions).
 
-    Storing them in the buffer's dtype and strides is `stored`.
+    `stored` converts them to the buffer's dtype and strides.
     """
     axes = (*nest.axes, *nest.reduce_axes)
     if isinstance(nest, Scatter):
@@ -222,7 +224,7 @@ def run_nest(
 def _run_scatter(
     nest: Scatter, env: Env, symbols: Symbols, device: torch.device | str | None
 ) -> torch.Tensor:
-    """A copy of the base with the values stored, point after point."""
+    """A copy of the base in which the values are stored, point after point."""
     result = env[nest.base].clone(memory_format=torch.contiguous_format)
     sizes = [concrete(axis.size, symbols) for axis in nest.axes]
     if 0 in sizes:
@@ -239,7 +241,8 @@ def _run_scatter(
 def _bisect(
     nest: Reduction, env: Env, symbols: Symbols, device: torch.device | str | None
 ) -> torch.Tensor:
-    """The binary search, for all points at once: the body is evaluated at each one's middle."""
+    """The binary search for all points at once: each step evaluates the body at the middle of each
+    range."""
     (axis,) = nest.reduce_axes
     middle = Temp("middle", torch.int64)
     body = nest.body.substitute({axis: Index.of(Gathered(middle, axis.size))})
@@ -261,7 +264,7 @@ def _bisect(
 def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols = NO_SYMBOLS) -> torch.Tensor:
     """The values in the buffer's dtype, sizes and strides.
 
-    Where elements of an input share memory (it was expanded), their values are the same.
+    If elements of the buffer share memory (it was an expanded input), their values are the same.
     """
     found = room_for(buffer, symbols, values.device)
     once = tuple(slice(None if step else 1) for step in found.stride())
@@ -281,7 +284,8 @@ def room_for(buffer: Buffer, symbols: Symbols, device: torch.device | str = "cpu
 
 
 def _laid_out(values: torch.Tensor, buffer: Buffer, symbols: Symbols) -> torch.Tensor:
-    """The tensor itself if it already has the buffer's layout, otherwise a copy that has."""
+    """The tensor itself if it already has the buffer's layout, otherwise a copy with that
+    layout."""
     if values.layout is not torch.strided or values.is_quantized:
         return values
     planned = [concrete(s, symbols) for s in buffer.layout.stride]
@@ -324,7 +328,8 @@ def _bind_sizes(buffer: Buffer, tensor: torch.Tensor, symbols: dict[sympy.Symbol
 
 
 class Run:
-    """One run of a program: the buffers that exist so far, and where each planned device is."""
+    """One run of a program: the buffers that exist so far, and the real device of each planned
+    one."""
 
     def __init__(self, program: LoopProgram, inputs: Sequence[Any]) -> None:
         self.program = program
@@ -340,11 +345,11 @@ class Run:
             self.env[name] = tensor.detach().to(self.device(program.buffers[name].device))
 
     def device(self, planned: str) -> torch.device:
-        """The device to run on: the planned one, unless the inputs it was given say otherwise."""
+        """The planned device, or the one of the given inputs if that is another."""
         return self.devices.get(planned) or torch.device(planned)
 
     def call(self, call: ExternCall) -> None:
-        """Run a call; it writes to copies of what it continues the storage of."""
+        """Run a call; it writes to copies of the buffers that it overwrites."""
         operator = find_operator(call.op)
         given = {base: self.env[base] for _, base in call.bases}
         for base, tensor in given.items():
@@ -411,7 +416,7 @@ def run_program(program: LoopProgram, inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def run_step(run: Run, step: Step) -> None:
-    """Run one nest or call; what it makes is then among the run's buffers."""
+    """Run one nest or call and store its results among the buffers of the run."""
     if isinstance(step, ExternCall):
         run.call(step)
     else:

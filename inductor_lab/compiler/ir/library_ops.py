@@ -1,4 +1,4 @@
-"""Operators beside ATen's: what oneDNN and MKL offer through torch, and two of our own."""
+"""Operators outside ATen: those of oneDNN and MKL in torch, and two of our own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ onednn_linear = optional("torch.ops.mkldnn._linear_pointwise")
 """`onednn_linear(x, weight, bias, activation, scalars, algorithm)`; the weight may be packed."""
 
 pack_for_onednn = optional("torch.ops.mkldnn._reorder_linear_weight")
-"""`pack_for_onednn(weight, rows)`: in oneDNN's order, for that many rows of the other matrix."""
+"""`pack_for_onednn(weight, rows)`: the weight in oneDNN's order, for a left matrix of `rows`
+rows."""
 
 mkl_linear = optional("torch.ops.mkl._mkl_linear")
 """`mkl_linear(x, packed, weight, bias, rows)`, float32 only."""
@@ -28,7 +29,7 @@ onednn_convolution = optional("torch.ops.mkldnn._convolution_pointwise")
 pack_for_convolution = optional("torch.ops.mkldnn._reorder_convolution_weight")
 """`pack_for_convolution(weight, padding, stride, dilation, groups, shape of x)`."""
 
-# operators of ours that stand in graphs; `runtime/` says what they do
+# our own operators in graphs; `runtime/` implements them
 OWN.define(
     "linear(Tensor x, Tensor weight, Tensor? bias, bool transposed, str library, str otherwise)"
     " -> Tensor"
@@ -53,11 +54,11 @@ HALVES = {
     torch.bfloat16: optional("torch.ops.mkldnn._is_mkldnn_bf16_supported"),
     torch.float16: optional("torch.ops.mkldnn._is_mkldnn_fp16_supported"),
 }
-"""How to ask whether oneDNN multiplies in half precision on this CPU."""
+"""For each half-precision dtype, the function that says whether oneDNN supports it on this CPU."""
 
 
 def onednn_knows(dtype: torch.dtype) -> bool:
-    """Does oneDNN multiply in this precision on this CPU?"""
+    """Does oneDNN multiply matrices of this dtype on this CPU?"""
     is_there = torch.backends.mkldnn.is_available()
     if not is_there or missing("oneDNN's products"):
         return False
@@ -66,11 +67,11 @@ def onednn_knows(dtype: torch.dtype) -> bool:
 
 
 def packs_convolutions() -> bool:
-    """Does this torch have oneDNN's convolution by packed weights?"""
+    """Does this version of torch have oneDNN's convolution with packed weights?"""
     return onednn_knows(torch.float32) and not missing("packed convolutions")
 
 
 def mkl_knows(dtype: torch.dtype) -> bool:
-    """Does this torch have MKL, and does that multiply by packed weights in this precision?"""
+    """Does this build of torch have MKL, and does MKL multiply by packed weights of this dtype?"""
     built: Callable[[], bool] = torch.backends.mkl.is_available
     return dtype is torch.float32 and not missing("MKL's packed products") and built()

@@ -1,8 +1,8 @@
-"""Which reductions are products of matrices, for which a GPU has units of its own.
+"""Finds reductions that are matrix products, which a GPU computes with tensor cores.
 
     buf0[i0, i1] = sum over r0<64 of mul(f32(a[i0, r0]), f32(b[r0, i1]))
 
-Nothing marks one: it is known by what it computes.
+No flag marks such a reduction; the match depends only on its body.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from inductor_lab.compiler.ir.program import Nest, Reduction
 
 DTYPES = (torch.float16, torch.bfloat16)
 SMALLEST = 16
-"""Rows, columns and terms that the units need."""
+"""The smallest number of rows, columns and terms that tensor cores support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """Two operands, the axis of the terms, and those of the result: of both operands, of the first
-    and of the second."""
+    """Two operands, the axis that is summed over, and the axes of the result: those of both
+    operands, of the first one and of the second one."""
 
     operands: tuple[Load, Load]
     terms: Axis
@@ -46,7 +46,8 @@ class Product:
 
 @lru_cache(maxsize=1 << 10)
 def product_of(nest: Nest) -> Product | None:
-    """What a nest multiplies, if it is the product of two large enough matrices of fixed sizes."""
+    """The matrix product that a nest computes, if its matrices have fixed sizes and are large
+    enough."""
     if not isinstance(nest, Reduction) or nest.kind != "sum" or len(nest.reduce_axes) != 1:
         return None
     match nest.body:
@@ -71,7 +72,7 @@ def product_of(nest: Nest) -> Product | None:
 
 
 def _narrow(value: Expr) -> Load | None:
-    """The load of 16 bits that a factor is."""
+    """The load of a 16-bit value that a factor converts."""
     match value:
         case Op("convert", (Load() as load,), torch.float32) if load.dtype in DTYPES:
             return load

@@ -1,7 +1,7 @@
 """The scalar operations that a loop body may use: their names, arity and rough cost.
 
-What each means is `ir/interpret.py` (the torch function that computes it); how it is written is the
-table of each code generator.  Three conventions keep those tables short:
+`ir/ops_torch.py` defines the meaning of each (the torch function that computes it), and each code
+generator has a table of its spelling.  Three conventions keep these tables short:
 
 * operands have one dtype, which is the dtype the operation computes in; promotion is a `convert`;
 * float16 and bfloat16 are storage only: a body converts to float32, computes, converts back;
@@ -18,7 +18,8 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class OpSpec:
-    """`arity` operands; `flops` is what cost models count; `meaning` is shown in the docs."""
+    """`arity` is the number of operands, `flops` the cost in cost models, `meaning` a text for the
+    docs."""
 
     arity: int
     flops: int
@@ -124,20 +125,20 @@ OPS: dict[str, OpSpec] = {
            philox_bits     int64 in [0, 2**32): the first word itself""",
     ),
 }
-"""Every operation, by name.  The verifier refuses an `Op` whose name or arity is not here."""
+"""Every operation, by name.  The verifier rejects an `Op` with another name or arity."""
 
 ELEMENTS = frozenset(
     getattr(torch, name)
     for name in "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16"
     " float32 float64".split()
 )
-"""What a loop nest can load and store; libraries compute complex numbers, float8 and the rest."""
+"""Dtypes that loop nests load and store.  Libraries compute with the others, such as complex."""
 
 DIVIDING = ("floordiv", "truncdiv", "remainder", "fmod")
-"""Operations that have no result where integers are divided by zero."""
+"""Operations that are undefined if integers are divided by zero."""
 
 EXPENSIVE_FLOPS = 10
-"""From this cost on, recomputing an operation is not free."""
+"""Recomputing an operation of at least this cost is not free."""
 
 PREDICATES = frozenset(
     "eq ne lt le gt ge isnan isinf signbit logical_and logical_or logical_xor logical_not".split()
@@ -153,10 +154,10 @@ REDUCTIONS: dict[str, str] = {
     "all": "a and b, from True",
     "argmax": "position (int64, row-major over the reduced axes) of the first maximum; NaN wins",
     "argmin": "position of the first minimum; NaN wins",
-    "bisect": "how many places come before the first that holds, by binary search: along the one"
-    " reduced axis the body is false and then true (where it is not, as the halving has it)",
+    "bisect": "number of positions before the first true one, by binary search: the body must be"
+    " false and then true along the one reduced axis (otherwise the result is unspecified)",
 }
-"""Kinds of `Reduction`: how two partial results combine, and the value of an empty one."""
+"""Kinds of `Reduction`: how two partial results are combined, and the result for no elements."""
 
 SCANS: dict[str, str] = {
     **{kind: REDUCTIONS[kind] for kind in ("sum", "prod", "max", "min", "any", "all")},
@@ -164,11 +165,11 @@ SCANS: dict[str, str] = {
     "argmax_last": "position (int64) of the last maximum so far; NaN wins, the last one too",
     "argmin_last": "position of the last minimum so far; NaN wins, the last one too",
 }
-"""Kinds of `Scan`: how the value so far combines with the next one."""
+"""Kinds of `Scan`: how the running value is combined with the next element."""
 
 
 def neutral(kind: str, dtype: torch.dtype) -> int | float | bool:
-    """What changes nothing in a reduction, scan or scatter of a kind, as a number of `dtype`."""
+    """The neutral element of a kind of reduction, scan or scatter, as a number of `dtype`."""
     if kind in ("sum", "any", "add"):
         value: float = 0
     elif kind in ("prod", "all", "mul"):
@@ -190,7 +191,7 @@ POSITIONS = frozenset("argmax argmin bisect argmax_last argmin_last".split())
 """Kinds of `Reduction` and `Scan` whose result is a position."""
 
 SCATTERS = frozenset(["store", "add", "mul", "maximum", "minimum"])
-"""Kinds of `Scatter`: a plain store, or the operation of what is there and what comes."""
+"""Kinds of `Scatter`: a plain store, or the operation that combines the old and the new value."""
 
 _WORDS = frozenset([torch.int32, torch.int64])
 
@@ -200,4 +201,4 @@ ATOMICS: dict[str, frozenset[torch.dtype]] = {
     "minimum": _WORDS,
     "mul": frozenset(),
 }
-"""Kind of `Scatter` → the dtypes that GPUs do it on in one step (with NaN as torch has it)."""
+"""Kind of `Scatter` → the dtypes for which a GPU has an atomic operation with torch's NaN rules."""

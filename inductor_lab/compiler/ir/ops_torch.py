@@ -1,4 +1,4 @@
-"""What every operation of `ir/ops.py` means: the torch function that computes it.
+"""The meaning of every operation of `ir/ops.py`: the torch function that computes it.
 
 `OPERATIONS[name](dtype, *operands)`; `REDUCERS[kind](values)`, which reduces the last dimension;
 and `scatter_into`.
@@ -15,26 +15,26 @@ import torch
 from inductor_lab.compiler.ir.ops import DIVIDING, OPS, REDUCTIONS, SCANS, SCATTERS, neutral
 
 Operation = Callable[..., torch.Tensor]
-"""Takes the dtype of the node, then the operands; gives the result."""
+"""Takes the dtype of the node and the operands; returns the result."""
 
 _WORD = 0xFFFFFFFF
 
 
 def _plain(function: Callable[..., torch.Tensor], **fixed: Any) -> Operation:
-    """For torch functions whose result dtype follows from the operands."""
+    """For torch functions whose result dtype is determined by the operands."""
     return lambda dtype, *operands: function(*operands, **fixed)
 
 
 def _fma(dtype: torch.dtype, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-    """One rounding for float32 (the product of two is exact in float64)."""
+    """Rounds once for float32 (the product of two float32 numbers is exact in float64)."""
     if dtype is torch.float32:
         return (a.double() * b.double() + c.double()).to(dtype)
     return a * b + c
 
 
 def _convert(dtype: torch.dtype, a: torch.Tensor) -> torch.Tensor:
-    """torch's conversion. A float that is out of range of uint32 goes through int64: eager's vector
-    loop and its loop over the remaining elements disagree about it."""
+    """torch's conversion.  A float out of range of uint32 is converted through int64, because
+    eager's vector loop and its scalar loop over the remaining elements give different results."""
     through = torch.int64 if dtype is torch.uint32 and a.is_floating_point() else a.dtype
     return a.to(through).to(dtype)
 
@@ -62,7 +62,8 @@ def philox(seed: torch.Tensor, offset: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _uniform(word: torch.Tensor) -> torch.Tensor:
-    """A word as float32 in [0, 1): its sign is folded away, then it is scaled by almost 2**-31."""
+    """A word as float32 in [0, 1): negative words are mapped to nonnegative ones, then scaled by
+    almost 2**-31."""
     signed = torch.where(word >= 1 << 31, word - (1 << 32), word)
     folded = torch.where(signed < 0, -signed - 1, signed)
     return folded.to(torch.float32) * torch.tensor(4.6566127342e-10, dtype=torch.float32)
@@ -87,7 +88,7 @@ _OWN: Mapping[str, Operation] = {
     "philox_normal": _philox_normal,
     "philox_bits": lambda dtype, seed, offset: philox(seed, offset)[0],
 }
-"""What torch has under another name, or not at all."""
+"""Operations that torch has under another name, or not at all."""
 
 OPERATIONS: Mapping[str, Operation] = {
     name: _OWN.get(name) or _plain(getattr(torch, name)) for name in OPS
@@ -95,9 +96,9 @@ OPERATIONS: Mapping[str, Operation] = {
 
 
 def nonzero_divisor(name: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Replace integer divisors of 0 by 1, for places where a mask hides the result.
+    """Replace integer divisors of 0 by 1, at places where a mask hides the result.
 
-    torch raises ZeroDivisionError for one anywhere, even where the mask does not hold.
+    torch raises ZeroDivisionError for any zero divisor, also where the mask is false.
     """
     if name not in DIVIDING or operands[1].is_floating_point():
         return operands
@@ -147,13 +148,13 @@ SCANNERS: Mapping[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
 }
 
 _COMBINED = {"add": "sum", "mul": "prod", "maximum": "amax", "minimum": "amin"}
-"""Kind of scatter → what torch calls it."""
+"""Kind of scatter → torch's name for it."""
 
 
 def scatter_into(
     target: torch.Tensor, places: torch.Tensor, values: torch.Tensor, kind: str
 ) -> None:
-    """`target[places] kind= values`, all of one dimension, one after the other."""
+    """`target[places] kind= values`, element by element; all tensors are one-dimensional."""
     if target.dtype is torch.bool:
         wide = target.to(torch.uint8)
         combine = {"add": "maximum", "mul": "minimum"}.get(kind, kind)
@@ -168,7 +169,7 @@ def scatter_into(
         target.scatter_reduce_(0, places, values, _COMBINED[kind])
 
 
-assert _OWN.keys() <= OPS.keys(), "a meaning of no operation"
+assert _OWN.keys() <= OPS.keys(), "a meaning without an operation"
 assert {*REDUCERS, "bisect"} == REDUCTIONS.keys(), "every kind of reduction needs a meaning"
 assert SCANNERS.keys() == SCANS.keys(), "every kind of scan needs a meaning"
 assert {"store", *_COMBINED} == SCATTERS, "every kind of scatter needs a meaning"

@@ -1,9 +1,9 @@
-"""A program of loop nests: what a graph is before anything is fused.
+"""A program of loop nests: the form of a graph before fusion.
 
-A computed buffer is a function from indices to values: the nest that makes `buf` has one axis for
-each dimension of `buf` and stores at exactly those axes.  So a consumer's `Load("buf", e)` can
-always be replaced by the body of `buf` with its axes set to `e`; that is all that inlining is.
-One op lowers to one nest and a view to none: before fusion a program costs what eager costs.
+A computed buffer is a function from indices to values: the nest that computes `buf` has one axis
+for each dimension of `buf` and stores at exactly these axes.  So a consumer's `Load("buf", e)` can
+always be replaced by the body of `buf` with its axes set to `e`; this is inlining.  An op lowers to
+one nest and a view to none, so before fusion a program has the cost of eager mode.
 
 Inductor: `GraphLowering`, `ir.ComputedBuffer`, `ir.Pointwise`, `ir.Reduction`, `ir.ExternKernel`.
 """
@@ -39,7 +39,7 @@ from inductor_lab.compiler.ir.value import Value
 
 
 class BufferKind(Enum):
-    """Who fills a buffer."""
+    """What fills a buffer: the caller, the compiler, a nest or an extern call."""
 
     INPUT = "input"
     CONSTANT = "constant"
@@ -70,14 +70,15 @@ class Layout(Value):
 
     @property
     def storage_size(self) -> Size:
-        """Elements from the start of the storage to the last one that is reached."""
+        """Elements from the start of the storage to the last element, inclusive."""
         reach = add_sizes(self.offset, 1)
         for size, stride in zip(self.size, self.stride, strict=True):
             reach = add_sizes(reach, mul_sizes(add_sizes(size, -1), stride))
         return reach
 
     def element(self, place: Sequence[Index]) -> Index:
-        """The offset in the storage of the element at a place, an index for each dimension."""
+        """The offset in the storage of the element at `place`, which has one index for each
+        dimension."""
         return dot(place, self.stride, self.offset)
 
 
@@ -95,10 +96,10 @@ class Buffer(Value):
 
 @dataclass(frozen=True, slots=True)
 class BufferView:
-    """The strided view `layout` of a buffer's storage, as `torch.as_strided` means it.
+    """The strided view `layout` of a buffer's storage, as in `torch.as_strided`.
 
     `layout.offset` counts from the start of the buffer's own storage area (a buffer that is an
-    input tensor with a storage offset starts at that tensor's first element).
+    input tensor with a storage offset starts at the first element of that tensor).
     """
 
     buffer: str
@@ -106,7 +107,7 @@ class BufferView:
 
 
 class _OverAxes(Value):
-    """A nest that visits the points of `axes` and nothing else at each of them."""
+    """A nest whose only loops are those over `axes`."""
 
     __slots__ = ()
     body: Expr
@@ -130,7 +131,7 @@ class Pointwise(_OverAxes):
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
     def at(self, place: Sequence[Index]) -> Expr:
-        """The value of `buffer[place]`: what a load of it means where it is inlined."""
+        """The value of `buffer[place]`: inlining replaces a load by it."""
         return self.body.substitute(dict(zip(self.axes, place, strict=True)))
 
 
@@ -138,7 +139,7 @@ class Pointwise(_OverAxes):
 class Reduction:
     """`buffer[axes] = kind over reduce_axes of body`; kinds are `ir.ops.REDUCTIONS`.
 
-    `body.dtype` is what it accumulates in; positions (`ir.ops.POSITIONS`) are int64.
+    It accumulates in `body.dtype`; positions (`ir.ops.POSITIONS`) are int64.
     """
 
     buffer: str
@@ -157,8 +158,8 @@ class Reduction:
 class Scan(_OverAxes):
     """`buffer[axes] = kind of body over the places up to here along `axis``, which is in `axes`.
 
-    `body.dtype` is what it accumulates in; an element is rounded to the buffer's dtype where it is
-    stored or read.  Kinds are `ir.ops.SCANS`.
+    It accumulates in `body.dtype`; an element is rounded to the buffer's dtype when it is stored or
+    read.  Kinds are `ir.ops.SCANS`.
     """
 
     buffer: str
@@ -173,11 +174,11 @@ class Scan(_OverAxes):
 class Scatter(_OverAxes):
     """`buffer = base`, then for all points of `axes` in row-major order `buffer[index] kind= body`.
 
-    `index` has an entry for each dimension of the buffer; what is written at computed places has
-    gathered values in it.  Kinds are `ir.ops.SCATTERS`; of several stores to one place the last
-    one stays.  `base` is a buffer of the same layout: the scatter writes in its storage, nothing is
-    copied, so no later step reads `base`.  An input is a base if the graph writes to it.
-    `distinct` says that no two points have the same place.
+    `index` has one entry for each dimension of the buffer; computed places are gathered values.
+    Kinds are `ir.ops.SCATTERS`; if several points store to one place, the last one wins.  `base` is
+    a buffer of the same layout.  The scatter writes to its storage without a copy, so no later step
+    reads `base`.  An input may be a base if the graph writes to it.  `distinct` says that no two
+    points have the same place.
     """
 
     buffer: str
@@ -191,13 +192,17 @@ class Scatter(_OverAxes):
 
     @property
     def roots(self) -> tuple[Expr, ...]:
-        """The body, and the values that say where it goes."""
+        """The body, and the values in the index."""
         return (self.body, *(value for index in self.index for value in values_in(index)))
 
     @property
     def apart(self) -> tuple[Axis, ...]:
-        """Axes along which no two points meet: all if the points are distinct; else those that are
-        alone in some dimension of the buffer, or in two as quotient and remainder."""
+        """Axes along which no two points write to the same place.
+
+        These are all axes if the points are distinct.  Otherwise they are the axes that are the
+        only term of some dimension's index, or that appear as quotient and remainder in two
+        dimensions.
+        """
         if self.distinct:
             return self.axes
         alone = {index.terms[0][0] for index in self.index if len(index.terms) == 1}
@@ -206,13 +211,16 @@ class Scatter(_OverAxes):
         return tuple(axis for axis in self.axes if axis in alone or axis in whole)
 
     def may_read(self, places: Iterable[Sequence[Index]]) -> bool:
-        """May the body read what is written to at these places?  Only where nothing is written, or
-        at the very place that is written next, once."""
+        """May the body read the buffer that it writes to at these places?
+
+        It may read places that are never written, or the place that this point writes, if no other
+        point writes it.
+        """
         other = (at for at in places if not (self.distinct and tuple(at) == self.index))
         return all(never_meet(at, self.index) for at in other)
 
     def rewritten(self, value: Callable[[Expr], Expr]) -> Scatter:
-        """The scatter with its body, and the values that say where it goes, mapped by `value`."""
+        """The scatter with its body and the values in its index mapped by `value`."""
         index = tuple(index.substitute({}, value) for index in self.index)
         return replace(self, body=value(self.body), index=index)
 
@@ -223,7 +231,7 @@ Nest: TypeAlias = Pointwise | Reduction | Scan | Scatter
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """A function that is an argument of an extern call, by its name in `LoopProgram.callees`."""
+    """A function as an argument of an extern call, by its name in `LoopProgram.callees`."""
 
     name: str
 
@@ -238,17 +246,18 @@ torch.device, torch.layout, torch.memory_format or Callee."""
 
 @dataclass(frozen=True, slots=True)
 class ExternCall:
-    """A call of a library: `outputs = op(*args, **kwargs)`.
+    """A library call: `outputs = op(*args, **kwargs)`.
 
-    `op` is the overload's qualified name (`"aten.mm.default"`).  `outputs` names one buffer for
-    each tensor the op returns; None where it returns None or nobody uses the result.  `reason` says
-    why no code of ours was generated: `"library"` (matmul, convolution, attention: on purpose) or
-    `"no lowering"` or another short phrase that `c.coverage` shows.  `numbers` has, where results
-    are numbers that only the call tells, a symbol for each of these and None for the others.
+    `op` is the overload's qualified name (`"aten.mm.default"`).  `outputs` has one buffer name for
+    each tensor that the op returns; None if the op returns None or the result is unused.  `reason`
+    says why there is no generated code: `"library"` (matmul, convolution, attention: on purpose),
+    `"no lowering"` or another short phrase that `c.coverage` shows.  If results are numbers that
+    are unknown before the call, `numbers` has an unbacked symbol for each of them and None for the
+    others.
 
-    `bases` has a pair for each argument that the call writes to: a buffer that the call makes, and
-    the one whose storage it continues, as a scatter does.  Such buffers come after the results in
-    `outputs`.
+    `bases` has a pair for each argument that the call writes to: the buffer that the call computes,
+    and the buffer whose storage it overwrites, as in a scatter.  These buffers come after the
+    results in `outputs`.
     """
 
     outputs: tuple[str | None, ...]
@@ -262,12 +271,12 @@ class ExternCall:
 
     @property
     def arguments(self) -> tuple[ExternArg, ...]:
-        """All arguments, without the names of those that have one."""
+        """The values of all arguments, positional and keyword."""
         return (*self.args, *(value for _, value in self.kwargs))
 
     @property
     def views(self) -> tuple[BufferView, ...]:
-        """Every buffer view among the arguments and inside of them."""
+        """Every buffer view among the arguments, at any depth."""
         return tuple(view for argument in self.arguments for view in views_in(argument))
 
 
@@ -281,8 +290,8 @@ Input: TypeAlias = str | sympy.Symbol
 class Write:
     """A result of the graph that is the new value of an input.
 
-    `method` is how it gets there: `copy_`, or `set_`, which gives the input the result's storage.
-    `returned` are the positions of other results that are the input itself by then.
+    `method` is the way the input gets it: `copy_`, or `set_`, which gives the input the result's
+    storage.  `returned` are the positions of the other results that are this input itself.
     """
 
     input: str
@@ -296,7 +305,7 @@ Output: TypeAlias = BufferView | Callee | int | float | bool | sympy.Expr | None
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one rule has against a write in place; None if nothing."""
+    """The reason of one rule against a write in place, or None."""
 
     rule: str
     kind: Literal["legality", "profit"]
@@ -305,10 +314,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class PartialWrite(Value):
-    """Does a write to part of `base` go to its storage?  `buffer` is what becomes of it.
+    """The decision whether a write to a part of `base` is done in its storage; `buffer` is the
+    result.
 
-    It does if no rule (`lower/passes/in_place.py`, `lower/ops/regions.py`) has a reason against it
-    and the options do not forbid it.
+    It is done in place if no rule (`lower/passes/in_place.py`, `lower/ops/regions.py`) has a reason
+    against it and the options allow it.
     """
 
     buffer: str
@@ -318,21 +328,21 @@ class PartialWrite(Value):
 
     @property
     def in_place(self) -> bool:
-        """Does the write go to the storage of `base`?"""
+        """Is the write done in the storage of `base`?"""
         return self.choice == "rules" and all(answer.reason is None for answer in self.answers)
 
 
 @dataclass(frozen=True, eq=False)
 class LoopProgram(Shown):
-    """Steps in an order that respects data flow (each buffer is made before it is loaded).
+    """Steps in an order that respects data flow (each buffer is computed before it is loaded).
 
     `constants` holds the tensors of CONSTANT buffers, `callees` the sub-graphs and operators that
-    higher-order operators are given (live: they are not saved).  `ignored_inputs` are positions of
-    arguments that nothing uses (their entry in `inputs` still names them).  `writes` are about the
-    last of the outputs, in order: values that inputs have once the graph has run.
+    are arguments of higher-order operators (live: they are not saved).  `writes` describe the last
+    outputs, in order: the values of inputs after the graph has run.
 
-    With `related_results`, results in one memory are views of one tensor, as in eager, so that a
-    graph that continues with them may write to one.  Without, they are tensors of their own.
+    If `related_results` is true, results in the same storage are views of one tensor, as in eager
+    mode, so a graph that continues with them may write to one.  Otherwise they are separate
+    tensors.
 
     `partial_writes` are the decisions on writes to parts of tensors.
     """
@@ -358,7 +368,7 @@ class LoopProgram(Shown):
 
     @property
     def returned(self) -> tuple[Output, ...]:
-        """The outputs that are results of the function, not new values of inputs."""
+        """The outputs that the function returns, without the new values of inputs."""
         return self.outputs[: len(self.outputs) - len(self.writes)]
 
     @property
@@ -368,7 +378,7 @@ class LoopProgram(Shown):
 
     @property
     def leaving(self) -> frozenset[str]:
-        """The buffers that outputs are in."""
+        """The buffers of the outputs."""
         return frozenset(view.buffer for view in views_in(self.outputs))
 
     @property
@@ -376,10 +386,10 @@ class LoopProgram(Shown):
         return tuple(step for step in self.steps if not isinstance(step, ExternCall))
 
     def run(self, *inputs: Any) -> tuple[Any, ...]:
-        """Interpret the program nest by nest with torch on the tensors' own device.
+        """Interpret the program nest by nest with torch on the device of the tensors.
 
-        Takes one tensor or int for each entry of `inputs`, returns the graph's outputs.  Inputs
-        stay as they are: their new values are among the outputs.
+        Takes one tensor or int for each entry of `inputs`, returns the graph's outputs.  Inputs are
+        not changed: their new values are among the outputs.
         """
         return tuple(perform("run_program", self, inputs))
 
@@ -403,40 +413,40 @@ def read_by(step: Step) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 13)
 def _loaded(expr: Expr) -> frozenset[str]:
-    """Names of the buffers that a body loads; most are asked for again and again."""
+    """Names of the buffers that a body loads; cached, because passes ask often."""
     return frozenset([load.buffer for load in expr.loads()])
 
 
 def continued_by(step: Step) -> dict[str, str]:
-    """The buffers that a step makes in the storage of others, and these."""
+    """Buffers that a step computes in the storage of another buffer → that other buffer."""
     if isinstance(step, ExternCall):
         return dict(step.bases)
     return {step.buffer: step.base} if isinstance(step, Scatter) else {}
 
 
 def overwritten(steps: Iterable[Step]) -> dict[str, Step]:
-    """The buffers whose storage a later step continues, and that step: who reads one has to run
-    before it."""
+    """Buffers whose storage a later step overwrites → that step.  A step that reads such a buffer
+    must run before it."""
     return {base: step for step in steps for base in continued_by(step).values()}
 
 
 def written_by(step: Step) -> tuple[str, ...]:
-    """Names of the buffers that a step makes."""
+    """Names of the buffers that a step computes."""
     if isinstance(step, ExternCall):
         return tuple(name for name in step.outputs if name is not None)
     return (step.buffer,)
 
 
 def symbols_of(step: Step) -> frozenset[sympy.Symbol]:
-    """The symbols in the sizes and numbers that a step needs to know."""
+    """The symbols in the sizes and numbers of a step."""
     sizes = list(_sizes_of_call(step) if isinstance(step, ExternCall) else _sizes_of_nest(step))
     found = (size.free_symbols for size in sizes if isinstance(size, sympy.Basic))
     return frozenset[sympy.Symbol]().union(*found)
 
 
 def bound_by(step: Step, buffers: Mapping[str, Buffer]) -> Iterator[sympy.Symbol]:
-    """The symbols that are known once a step has run: a number that it reads, and the sizes of what
-    a library returns."""
+    """The symbols whose values a step determines: numbers that it reads from tensors, and sizes of
+    what a library returns."""
     if isinstance(step, ExternCall):
         yield from filter(None, step.numbers)
         for name in written_by(step):
@@ -461,7 +471,7 @@ def _sizes_of_nest(nest: Nest) -> Iterator[Size]:
 
 
 def sizes_of(nodes: Iterable[Expr]) -> Iterator[Size]:
-    """Every size that nodes of expressions spell out, in their indices too."""
+    """Every size in the nodes of expressions, including those in their indices."""
     for node in nodes:
         if isinstance(node, SizeValue):
             yield node.size

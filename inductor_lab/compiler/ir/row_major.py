@@ -1,4 +1,4 @@
-"""The position among all points of several axes, outermost first, and the way back."""
+"""Conversion between the position of a point in row-major order and its coordinates."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from inductor_lab.compiler.ir.program import Layout
 
 
 def joined(axes: Sequence[Axis]) -> Index:
-    """The position: `64*i0 + i1`."""
+    """The row-major position of a point: `64*i0 + i1`."""
     layout = Layout.contiguous(tuple(axis.size for axis in axes))
     return layout.element(tuple(map(Index.of, axes)))
 
 
 def parts_of(position: Index, axes: Sequence[Axis]) -> dict[Axis, Index]:
-    """Where each axis is at a position; sums of them fold back.
+    """The coordinate of each axis at a row-major position.  `joined` of them gives the position.
 
-    Axes without points have no parts that matter.
+    If an axis has size 0 there are no points, and every coordinate is 0.
     """
     if any(is_int(axis.size, 0) for axis in axes):
         return dict.fromkeys(axes, ZERO)

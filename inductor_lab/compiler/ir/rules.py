@@ -1,7 +1,7 @@
-"""What a rule about loop programs is, and the tables of all rules.
+"""The types of rules about loop programs, and the tables of all rules.
 
-A rule returns what is wrong, or None.  `verify.py` has those about programs and steps,
-`verify_body.py` those about the expressions inside.
+A rule returns what is wrong, or None.  `verify.py` has the rules about programs and steps,
+`verify_body.py` the rules about expressions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HALF = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule that does not hold; `where` is a buffer's name, or "program"."""
+    """One broken rule; `where` is a buffer's name, or "program"."""
 
     rule: str
     where: str
@@ -33,7 +33,7 @@ class Violation:
 
 
 class InvalidProgram(AssertionError):
-    """A phase made a loop program that is not legal: a bug of ours, not of the user."""
+    """A phase made an illegal loop program.  This is a bug of the compiler, not of the user."""
 
     def __init__(self, name: str, violations: tuple[Violation, ...]) -> None:
         self.violations = violations
@@ -43,9 +43,9 @@ class InvalidProgram(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a rule may look at: the program, what was made before this step, and the loops.
+    """What a rule may look at: the program, the buffers computed before this step, and the loops.
 
-    `masked` holds below the body of a `Masked`, where indices may be out of range.
+    `masked` is true inside the body of a `Masked`, where indices may be out of range.
     """
 
     program: LoopProgram
@@ -67,7 +67,7 @@ Rule = TypeVar("Rule", bound=Callable[..., str | None])
 
 
 def rule_of(table: dict[str, Rule]) -> Callable[[Rule], Rule]:
-    """A decorator that enters rules into a table, under their names."""
+    """A decorator that adds rules to a table, under their names."""
 
     def register(rule: Rule) -> Rule:
         assert rule.__name__ not in table, f"two rules are named {rule.__name__}"

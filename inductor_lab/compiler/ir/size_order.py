@@ -1,4 +1,4 @@
-"""What is known of the order of sizes: `n // 3` is at most `n`.
+"""Comparisons of symbolic sizes that hold for all values of the symbols: `n // 3` is at most `n`.
 
 Inductor: `SizeVarAllocator.statically_known_leq`.
 """
@@ -15,13 +15,13 @@ def sub_sizes(a: Size, b: Size) -> Size:
 
 
 def at_most(a: Size, b: Size) -> bool:
-    """Is a known to be at most b?"""
+    """Is `a <= b` for all values of the symbols?  False if that cannot be proved."""
     rest = sub_sizes(b, a)
     return is_nonnegative(rest) or is_nonnegative(_of_remainders(rest))
 
 
 def _of_remainders(size: Size) -> Size:
-    """With `3*q + r` for n where n//3 is in it, so that sympy knows that n//3 is at most n."""
+    """Replace `n` by `3*q + r` if `n//3` is in the size, so that sympy can prove `n//3 <= n`."""
     if isinstance(size, int):
         return size
     for part in sympy.preorder_traversal(size):

@@ -1,10 +1,11 @@
-"""Operators of ours, for what is known only at run time: where a slice begins, and a result.
+"""Our own operators for values that are known only at run time, such as the start of a slice.
 
     i = t.item(); x[:, i:]        u1 = inductor_lab.first_of_slice.default(5, u0)
                                   u2 = inductor_lab.length_of_slice.default(5, u0, None, 1)
 
-Such a number is negative, or beyond the end, only at run time.  So it is a call like any other: the
-host program, the interpreter and a saved program find these operators under `torch.ops`.
+Only at run time is it known whether such an index is negative or out of range.  Therefore the
+computation is a call.  The host program, the interpreter and a saved program find these operators
+under `torch.ops`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def position_in(size: int, index: int) -> int:
     """`index` counted from the front.
 
     Raises:
-        IndexError: it is outside.
+        IndexError: the index is out of range.
     """
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for a dimension of size {size}")
@@ -36,13 +37,13 @@ def position_in(size: int, index: int) -> int:
 
 
 def expanded_from_one(length: int) -> int:
-    """What `x.expand(length)` makes of a length of 1."""
+    """The length of `x.expand(length)` in a dimension of length 1."""
     return 1 if length == -1 else length
 
 
 def placed(x: torch.Tensor, base: torch.Tensor | None, more: int) -> torch.Tensor:
-    """A copy of `x` with its strides, at `more` elements after the storage offset of `base`, or
-    after the beginning of its storage."""
+    """A copy of `x` with the same strides.  Its storage offset is `more` elements after that of
+    `base`; without a base it is `more`."""
     offset = more if base is None else base.storage_offset() + more
     end = 1 + sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True))
     storage = x.new_empty(offset + (end if x.numel() else 0))
@@ -50,17 +51,18 @@ def placed(x: torch.Tensor, base: torch.Tensor | None, more: int) -> torch.Tenso
 
 
 def again(x: torch.Tensor) -> torch.Tensor:
-    """Another tensor in the memory of `x`, which is no view of `x` to autograd."""
+    """A new tensor that shares the memory of `x` and that autograd does not treat as a view of
+    `x`."""
     storage = x.untyped_storage()
     return x.new_empty(0).set_(storage, x.storage_offset(), x.shape, x.stride())
 
 
 def evaluated(x: torch.Tensor) -> None:
-    """Wants `x` for the checks of the kernel that makes it."""
+    """Does nothing.  It keeps the kernel that computes `x`, because that kernel raises errors."""
 
 
 OWN: Any = torch.library.Library("inductor_lab", "FRAGMENT")
-"""All operators of ours; `library_ops.py` adds those that stand for calls of a library."""
+"""The library of our own operators; `library_ops.py` adds those that represent library calls."""
 
 EXPLICIT, IMPLICIT = "CompositeExplicitAutograd", "CompositeImplicitAutograd"
 for _function, _signature, _how in (

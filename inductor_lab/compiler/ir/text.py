@@ -1,11 +1,11 @@
-"""The loop IR as text: one entry a step, its space and dtype first, then what it computes.
+"""The loop IR as text: one entry for each step, first its axes and dtype, then its computation.
 
 ```
 buf0[i0, i1] : u8 cpu  i0<8390, i1<8      # neg  <- x1
   = neg(x1[0, i1])
 ```
 
-Every line knows the FX nodes it stands for, so that a viewer can link lines without parsing them.
+Every line has the FX nodes it came from, so that a viewer can link lines without parsing them.
 
 Inductor: `ir.py`, `__str__` of the nodes, as seen in `ir_pre_fusion.txt`.
 """
@@ -62,7 +62,7 @@ TextLine = tuple[str, Origins]
 """One line and the FX nodes it came from."""
 
 COMMENT_COLUMN = 42
-"""Where `# ops` comments start, if the line is short enough."""
+"""The column of `# ops` comments, if the line is short enough."""
 
 _SHORT = {torch.bool: "b8", torch.bfloat16: "bf16", torch.complex64: "c64"}
 _FAMILIES = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
@@ -94,7 +94,7 @@ def sizes_text(sizes: Iterable[Size]) -> str:
 
 
 def index_text(index: Index) -> str:
-    """An index as arithmetic: `512*i0 + i1`, `i0//8`, `ids[i0]`; `0` where nothing is in it.
+    """An index as arithmetic: `512*i0 + i1`, `i0//8`, `ids[i0]`; `0` if it is empty.
 
     >>> index_text((Index.of(Axis("i0", 4)) * 8 + 3) // 2)
     '4*i0 + 1'
@@ -174,7 +174,7 @@ def axes_text(axes: Iterable[Axis]) -> str:
 
 
 def layout_text(layout: Layout) -> str:
-    """Sizes, then stride and offset where they are not those of a contiguous tensor."""
+    """Sizes, then stride and offset if they are not those of a contiguous tensor."""
     text = sizes_text(layout.size)
     if layout.stride != Layout.contiguous(layout.size).stride:
         text += f" stride {sizes_text(layout.stride)}"
@@ -184,7 +184,8 @@ def layout_text(layout: Layout) -> str:
 
 
 def view_text(view: BufferView, buffers: Mapping[str, Buffer]) -> str:
-    """`buf0` for the whole buffer, `buf0[4, 3] stride [1, 4]` for another view of it."""
+    """`buf0` for a view of the complete buffer, `buf0[4, 3] stride [1, 4]` for another view of
+    it."""
     buffer = buffers.get(view.buffer)
     if buffer is not None and buffer.layout == view.layout:
         return view.buffer
@@ -210,7 +211,7 @@ def origins_text(origins: Origins) -> str:
 
 
 def in_reading_order(names: Iterable[str]) -> list[str]:
-    """`add_2` before `add_10`."""
+    """Names in natural order: `add_2` before `add_10`."""
     return sorted(names, key=_natural)
 
 
@@ -252,7 +253,7 @@ def _comment(head: str, step: Step) -> str:
 
 
 def extern_lines(call: ExternCall, buffers: Mapping[str, Buffer]) -> tuple[TextLine, ...]:
-    """One line for each result that is kept, then the call."""
+    """One line for each result that is used, then the call."""
     kept = [name for name in call.outputs if name is not None]
     heads = [_buffer_text(buffers[name]) if name in buffers else name for name in kept]
     arguments = [argument_text(a, buffers) for a in call.args]
@@ -301,5 +302,5 @@ def program_lines(program: LoopProgram) -> tuple[TextLine, ...]:
 
 
 def program_text(program: LoopProgram) -> str:
-    """The whole program, one line after the other."""
+    """The text of the program, all lines joined."""
     return "\n".join(text.rstrip() for text, _ in program_lines(program)) + "\n"

@@ -1,4 +1,4 @@
-"""What frozen values have in common."""
+"""The base class of frozen values."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from typing import Any
 
 
 class Value:
-    """A frozen dataclass.  It is written to disk as what it was made from; what follows from that,
-    such as a hash, which is another in each process, is worked out anew."""
+    """A frozen dataclass that is pickled by its constructor arguments.
+
+    Derived fields are computed again when it is loaded: a hash, for example, differs between
+    processes.
+    """
 
     __slots__ = ()
     __match_args__: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a legal loop program is, as small rules; run between phases in tests.
+"""The rules of a legal loop program; tests run them between phases.
 
 A rule returns what is wrong, or None (`rules.py`).  `verify` collects every violation before it
 raises.
@@ -47,7 +47,7 @@ from inductor_lab.compiler.ir.rules import (
 from inductor_lab.compiler.ir.text import sizes_text
 
 RULE_FILES = (verify_body,)
-"""The modules besides this one whose import fills the tables of rules."""
+"""The other modules that add rules to the tables when they are imported."""
 
 
 # ---- the program -----------------------------------------------------------------------------
@@ -66,13 +66,13 @@ def inputs_exist(program: LoopProgram) -> str | None:
 
 @program_rule
 def made_once(program: LoopProgram) -> str | None:
-    """Every COMPUTED and EXTERN buffer is made by exactly one step, and no other buffer is."""
+    """Every COMPUTED and EXTERN buffer is computed by exactly one step, and no other buffer is."""
     return _repeated("buffer", [name for step in program.steps for name in written_by(step)])
 
 
 @program_rule
 def all_made(program: LoopProgram) -> str | None:
-    """Every COMPUTED and EXTERN buffer is made by some step."""
+    """Every COMPUTED and EXTERN buffer is computed by some step."""
     made = {name for step in program.steps for name in written_by(step)}
     expected = {
         name
@@ -80,12 +80,12 @@ def all_made(program: LoopProgram) -> str | None:
         if buffer.kind in (BufferKind.COMPUTED, BufferKind.EXTERN)
     }
     missing = sorted(expected - made)
-    return f"nobody makes {', '.join(missing)}" if missing else None
+    return f"no step computes {', '.join(missing)}" if missing else None
 
 
 def _repeated(what: str, names: list[str]) -> str | None:
     twice = [name for name, count in Counter(names).items() if count > 1]
-    return f"the {what} {twice[0]} is there twice" if twice else None
+    return f"the {what} {twice[0]} appears twice" if twice else None
 
 
 @program_rule
@@ -93,7 +93,7 @@ def named_by_key(program: LoopProgram) -> str | None:
     """`buffers[name].name` is `name`, and its layout has one stride for each size."""
     for name, buffer in program.buffers.items():
         if buffer.name != name:
-            return f"the buffer under {name} calls itself {buffer.name}"
+            return f"the buffer under {name} is named {buffer.name}"
         if len(buffer.layout.size) != len(buffer.layout.stride):
             return (
                 f"{name} has {len(buffer.layout.size)} sizes, {len(buffer.layout.stride)} strides"
@@ -117,7 +117,7 @@ def constants_present(program: LoopProgram) -> str | None:
 
 @program_rule
 def outputs_exist(program: LoopProgram) -> str | None:
-    """Every output is a view of a buffer that somebody fills."""
+    """Every output is a view of a buffer that exists."""
     for output in program.outputs:
         if isinstance(output, BufferView) and output.buffer not in program.buffers:
             return f"the output {output.buffer} is not a buffer"
@@ -126,21 +126,22 @@ def outputs_exist(program: LoopProgram) -> str | None:
 
 @program_rule
 def writes_go_to_inputs(program: LoopProgram) -> str | None:
-    """What is written is an input, each of them once, and the value is no input itself."""
+    """Each write goes to an input, each input is written at most once, and the value is not an
+    input."""
     targets = [write.input for write in program.writes]
     for write, value in program.written_inputs:
         if write.input not in program.inputs or targets.count(write.input) > 1:
-            return f"{write.input} is written, which is no input or written twice"
+            return f"{write.input} is written, but it is not an input or is written twice"
         given = isinstance(value, BufferView) and value.buffer in program.inputs
         if given or not isinstance(value, BufferView):
-            return f"the new value of {write.input} is no computed buffer"
+            return f"the new value of {write.input} is not a computed buffer"
     return None
 
 
 @program_rule
 def symbols_bound(program: LoopProgram) -> str | None:
-    """Every symbol is an int argument, the size of a dimension of an input or of what a library
-    returns, or a number that is read."""
+    """Every symbol is an int argument, the size of a dimension of an input or of a result of a
+    library call, or a number that a call returns."""
     bound = {given for given in program.inputs if isinstance(given, sympy.Symbol)}
     bound.update(symbol for step in program.steps for symbol in bound_by(step, program.buffers))
     used: set[sympy.Symbol] = set()
@@ -149,7 +150,7 @@ def symbols_bound(program: LoopProgram) -> str | None:
         if buffer.kind is BufferKind.INPUT:
             bound.update(s for s in buffer.layout.size if isinstance(s, sympy.Symbol))
     free = sorted(map(str, used - bound))
-    return f"no input gives {', '.join(free)}" if free else None
+    return f"no input defines {', '.join(free)}" if free else None
 
 
 # ---- one step --------------------------------------------------------------------------------
@@ -157,14 +158,14 @@ def symbols_bound(program: LoopProgram) -> str | None:
 
 @step_rule
 def reads_are_made(step: Step, context: Context) -> str | None:
-    """What a step reads is an input, a constant, or was made by an earlier step."""
+    """A step reads only inputs, constants and buffers of earlier steps."""
     missing = sorted(read_by(step) - context.made)
-    return f"reads {', '.join(missing)}, which nobody made before" if missing else None
+    return f"reads {', '.join(missing)}, which no earlier step computes" if missing else None
 
 
 @step_rule
 def writes_its_kind(step: Step, context: Context) -> str | None:
-    """A nest makes a COMPUTED buffer, an extern call makes EXTERN ones."""
+    """A nest computes a COMPUTED buffer, an extern call EXTERN ones."""
     expected = BufferKind.EXTERN if isinstance(step, ExternCall) else BufferKind.COMPUTED
     for name in written_by(step):
         buffer = context.program.buffers.get(name)
@@ -189,7 +190,7 @@ def visits_its_buffer(step: Step, context: Context) -> str | None:
 
 @step_rule
 def axes_distinct(step: Step, context: Context) -> str | None:
-    """No two loops of a nest have one name."""
+    """All loops of a nest have different names."""
     if isinstance(step, ExternCall):
         return None
     return _repeated("axis", [axis.name for axis in (*step.axes, *step.reduce_axes)])
@@ -210,7 +211,7 @@ def reduction_known(step: Step, context: Context) -> str | None:
 
 @step_rule
 def scatter_known(step: Step, context: Context) -> str | None:
-    """The kind of a scatter is one of `SCATTERS`, and half precision is not computed in."""
+    """The kind of a scatter is one of `SCATTERS`, and it does not compute in half precision."""
     if not isinstance(step, Scatter):
         return None
     if step.kind not in SCATTERS:
@@ -221,7 +222,7 @@ def scatter_known(step: Step, context: Context) -> str | None:
 
 @step_rule
 def base_continued(step: Step, context: Context) -> str | None:
-    """What a step writes to the storage of is like what it makes, and is not needed afterwards."""
+    """A base has the layout and dtype of the new buffer, and no later step needs its old value."""
     program = context.program
     place = next(n for n, other in enumerate(program.steps) if other is step)
     for new, name in continued_by(step).items():
@@ -231,26 +232,26 @@ def base_continued(step: Step, context: Context) -> str | None:
         if reason := _kept(base, program):
             return reason
         if (base.layout, base.dtype) != (own.layout, own.dtype):
-            return f"starts from {base.name}, which is stored in another way"
+            return f"starts from {base.name}, which has another layout or dtype"
         later = any(name in read_by(other) for other in program.steps[place + 1 :])
         outputs = [o.buffer for o in program.outputs if isinstance(o, BufferView)]
         if later or name in outputs or (isinstance(step, Scatter) and _reads_elsewhere(step)):
-            return f"overwrites {base.name}, which is needed as it was"
+            return f"overwrites {base.name}, whose old value is needed later"
     return None
 
 
 def _kept(base: Buffer, program: LoopProgram) -> str | None:
-    """Why a buffer must not be written to, if so."""
+    """Why a step must not write to a buffer; None if it may."""
     written = [write.input for write in program.writes if write.method == "copy_"]
     if base.kind is BufferKind.CONSTANT or (
         base.kind is BufferKind.INPUT and base.name not in written
     ):
-        return f"writes to {base.name}, which keeps its value"
+        return f"writes to {base.name}, which must keep its value"
     return None
 
 
 def _reads_elsewhere(scatter: Scatter) -> bool:
-    """Does a scatter read what it writes to at other places than the one that it writes to?"""
+    """Does a scatter read its base at other places than the one that it writes?"""
     body, *places = scatter.roots
     inside = {load.index for load in body.loads() if load.buffer == scatter.base}
     if any(load.buffer == scatter.base for root in places for load in root.loads()):
@@ -287,7 +288,7 @@ def result_dtype(nest: Nest) -> torch.dtype:
 
 
 def violations(program: LoopProgram) -> Iterator[Violation]:
-    """Everything that is wrong with a program."""
+    """All violations of a program."""
     for name, rule in PROGRAM_RULES.items():
         if reason := rule(program):
             yield Violation(name, "program", reason)
@@ -321,13 +322,13 @@ def _step_violations(step: Step, context: Context) -> Iterator[Violation]:
 
 
 def _nodes(body: Expr) -> Iterator[tuple[Expr, bool]]:
-    """Every node, and whether a mask decides if it is touched."""
+    """Every node, and whether it is inside the body of a mask."""
     hidden = {id(n) for node in body.walk() if isinstance(node, Masked) for n in node.body.walk()}
     return ((node, id(node) in hidden) for node in body.walk())
 
 
 def verify(program: LoopProgram) -> None:
-    """Raise InvalidProgram, listing every violation, unless the program is legal."""
+    """Raise InvalidProgram, listing all violations, unless the program is legal."""
     found = tuple(violations(program))
     if found:
         raise InvalidProgram(program.name, found)

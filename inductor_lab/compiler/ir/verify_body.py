@@ -1,4 +1,4 @@
-"""What a legal expression in the body of a nest is; `verify.py` runs these rules.
+"""The rules of a legal expression in the body of a nest; `verify.py` runs them.
 
 Inductor: scattered asserts; tinygrad has such a file (`uop/spec.py`).
 """
@@ -42,13 +42,13 @@ def axes_are_own(expr: Expr, context: Context) -> str | None:
     for index in expr.indices():
         for axis in index.axes():
             if axis not in context.axes:
-                return f"uses the axis {axis.name}<{axis.size}, which is no loop of this nest"
+                return f"uses the axis {axis.name}<{axis.size}, which is not a loop of this nest"
     return None
 
 
 @expr_rule
 def in_bounds(expr: Expr, context: Context) -> str | None:
-    """A load outside `Masked` stays inside its buffer, as far as that can be known."""
+    """A load outside `Masked` stays inside its buffer, unless the bounds cannot be computed."""
     if not isinstance(expr, Load) or context.masked or expr.buffer not in context.program.buffers:
         return None
     if any(is_int(axis.size, 0) for axis in context.axes):
@@ -71,7 +71,7 @@ def _surely_outside(index: Index, size: Size) -> bool:
 
 @expr_rule
 def op_known(expr: Expr, context: Context) -> str | None:
-    """The operation is in `OPS` and has as many operands as it takes."""
+    """The operation is in `OPS` and has the right number of operands."""
     if not isinstance(expr, Op):
         return None
     spec = OPS.get(expr.name)
@@ -94,7 +94,7 @@ _BOOL_ONLY = frozenset("logical_and logical_or logical_xor logical_not".split())
 
 @expr_rule
 def operands_agree(expr: Expr, context: Context) -> str | None:
-    """All operands have one dtype, and it is one the operation is defined on."""
+    """All operands have one dtype, and the operation supports it."""
     if not isinstance(expr, Op) or expr.name in ("convert", "bitcast") or not expr.args:
         return None
     name, args = expr.name, expr.args
@@ -119,7 +119,7 @@ def operands_agree(expr: Expr, context: Context) -> str | None:
 
 @expr_rule
 def result_follows(expr: Expr, context: Context) -> str | None:
-    """The dtype of an operation is bool for a predicate, otherwise that of its operands."""
+    """The dtype of an operation is bool for a predicate, otherwise the dtype of its operands."""
     if not isinstance(expr, Op) or not expr.args or expr.name == "convert":
         return None
     operand = expr.args[-1].dtype
@@ -135,7 +135,7 @@ def result_follows(expr: Expr, context: Context) -> str | None:
 
 @expr_rule
 def no_half_arithmetic(expr: Expr, context: Context) -> str | None:
-    """float16 and bfloat16 are loaded, selected, converted and stored, never computed in."""
+    """float16 and bfloat16 are only loaded, selected, converted and stored."""
     if not isinstance(expr, Op) or expr.name in ("convert", "bitcast", "where"):
         return None
     dtypes = {expr.dtype, *(arg.dtype for arg in expr.args)}
@@ -151,32 +151,33 @@ def mask_is_bool(expr: Expr, context: Context) -> str | None:
     if expr.mask.dtype is not torch.bool:
         return f"the mask {expr_text(expr.mask)} is {expr.mask.dtype}"
     if expr.body.dtype != expr.other.dtype:
-        return f"masked gives {expr.body.dtype} here and {expr.other.dtype} there"
+        both = f"{expr.body.dtype} where the mask is true and {expr.other.dtype} elsewhere"
+        return f"masked gives {both}"
     return None
 
 
 @expr_rule
 def const_fits(expr: Expr, context: Context) -> str | None:
-    """A constant of an integer dtype is a whole number in its range."""
+    """A constant of an integer dtype is an integer in its range."""
     if not isinstance(expr, Const) or expr.dtype.is_floating_point or expr.dtype.is_complex:
         return None
     low, high = 0, 1
     if expr.dtype is not torch.bool:
         low, high = torch.iinfo(expr.dtype).min, torch.iinfo(expr.dtype).max
     if isinstance(expr.value, float) or not low <= expr.value <= high:
-        return f"the constant {expr.value!r} is no {expr.dtype}"
+        return f"the constant {expr.value!r} does not fit {expr.dtype}"
     return None
 
 
 @expr_rule
 def no_temps(expr: Expr, context: Context) -> str | None:
-    """Named temporaries belong to loop trees, not to programs."""
+    """Named temporaries are only in loop trees, not in programs."""
     return f"uses the temporary {expr.name}" if isinstance(expr, Temp) else None
 
 
 @expr_rule
 def position_is_number(expr: Expr, context: Context) -> str | None:
-    """A position that is used as a number is an integer or a float, not bool."""
+    """A position used as a number is an integer or a float, not a bool."""
     if isinstance(expr, IndexValue) and expr.dtype is torch.bool:
         return f"the position {index_text(expr.index)} is used as bool"
     return None
