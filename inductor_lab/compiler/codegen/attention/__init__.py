@@ -1,1 +1,1 @@
-"""Attention kernels, in C++ and in Triton."""
+"""Attention kernels in C++ and Triton."""

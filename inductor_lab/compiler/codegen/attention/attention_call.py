@@ -1,5 +1,6 @@
-"""A call of attention with functions of the user's, as its kernels see it: Triton's
-(`triton_flash.py`) and those of C++ (`cpp_flash.py`).
+"""The description of an attention call with user functions.
+
+The Triton kernels (`triton_flash.py`) and the C++ kernels (`cpp_flash.py`) are printed from it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from inductor_lab.compiler.ir.index import Size
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 WHOLE_LENGTH = 1 << 30
-"""A block of lists that is as long as anything."""
+"""A block length that is larger than any sequence: one block covers the whole sequence."""
 
 
 @dataclass(frozen=True)
 class Inner:
-    """What the user's functions make of scores: a program of one pointwise group.
+    """The user functions that are applied to scores, as a program with one pointwise group.
 
-    Its first inputs are blocks, by the names that a kernel has for them, and then come tensors that
-    the kernel is given; its results become the variables `made`.
+    The first inputs of the program are `blocks`, by their names in the kernel.  The other inputs
+    are tensor arguments of the kernel.  The results become the variables `made`.
     """
 
     schedule: Schedule
@@ -36,7 +37,7 @@ class Inner:
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor that a kernel is given or makes."""
+    """An input or output tensor of a kernel."""
 
     shape: tuple[Size, ...]
     stride: tuple[Size, ...]
@@ -45,10 +46,12 @@ class Operand:
 
 @dataclass(frozen=True)
 class Visit:
-    """The blocks of keys that each block of queries visits, or the other way round: how many
-    (`counts[B, H, blocks]`), which (`indices[B, H, blocks, most]`), and what is done there.
+    """The blocks of keys that each block of queries visits, or the blocks of queries for keys.
 
-    Without lists it visits all."""
+    `lists` has the number of blocks (`counts[B, H, blocks]`) and their indices
+    (`indices[B, H, blocks, most]`).  Without lists, all blocks are visited.  `inner` has the user
+    functions to apply there.
+    """
 
     name: str
     inner: Inner
@@ -56,17 +59,17 @@ class Visit:
 
     @property
     def listed(self) -> dict[str, Operand]:
-        """The lists, by the names of parameters of a kernel."""
+        """The lists, by the names of the kernel's parameters."""
         return dict(zip((f"{self.name}_counts", f"{self.name}_indices"), self.lists or (),
                         strict=False))  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Attention:
-    """What a call is given; `given` are read by the user's functions.
+    """The arguments of a call.  The user functions read the tensors in `given`.
 
-    `sparse` are the lengths of the blocks in lists, of queries and of keys; `exact` if lists were
-    made for just as many queries and keys.
+    `sparse` has the lengths of the listed blocks of queries and of keys.  `exact` means that the
+    lists were created for exactly this number of queries and keys.
     """
 
     query: Operand
@@ -81,7 +84,7 @@ class Attention:
         return self.query.shape[2] if along == "rows" else self.key.shape[2]
 
     def listed(self, along: str) -> int:
-        """The length of a block of the lists."""
+        """The length of a listed block."""
         return self.sparse[along == "columns"]
 
     def heads(self, along: str) -> int:
@@ -91,5 +94,5 @@ class Attention:
 
     @property
     def shared_by(self) -> int:
-        """Heads of queries that share one of keys."""
+        """The number of query heads that share one key head."""
         return self.heads("rows") // self.heads("columns")

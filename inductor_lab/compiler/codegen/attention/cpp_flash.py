@@ -1,17 +1,18 @@
-"""Attention as a C++ kernel that goes through keys block by block and keeps no matrix of scores,
-with the user's functions in its midst (`accelerate/flex_attention.py` says what is computed).
+"""Attention as a C++ kernel that visits keys block by block and stores no score matrix.
 
-    lab_flash<float, 64, 64, 128, 128> at(b, h, first, beyond);     some rows of a head
+The kernel calls the user functions for each block of scores (see `accelerate/flex_attention.py`).
+
+    lab_flash<float, 64, 64, 128, 128> at(b, h, first, beyond);     a block of rows of a head
     at.look(query + ...);
-    for (int64_t k = 0; k < shown_keys_counts[...]; k++) {          keys that the mask may show
+    for (int64_t k = 0; k < shown_keys_counts[...]; k++) {          keys that the mask can show
         at.products(key + ...);
-        bad |= cpp_flex_attention_shown_keys(at.scores, ...);       what the user's functions make
+        bad |= cpp_flex_attention_shown_keys(at.scores, ...);       the user functions
         at.weigh(value + ...);
     }
     at.finish(out + ...);
 
-The user's functions are a pointwise group as any other, of one block of scores; `lab_flash.h` has
-the rest.  Threads share batches, heads and rows.
+The user functions are an ordinary pointwise group over one block of scores.  `lab_flash.h` has the
+other parts.  The loops over batches, heads and rows are parallel.
 
 Dao et al., FlashAttention (NeurIPS 2022); Dong et al., FlexAttention (MLSys 2025).
 Inductor: `codegen/cpp_flex_attention_template.py`.
@@ -25,7 +26,7 @@ from dataclasses import dataclass, replace
 from inductor_lab.compiler.codegen.attention.attention_call import Attention, Operand, Visit
 from inductor_lab.compiler.codegen.cpp.cpp_ops import CTYPES
 from inductor_lab.compiler.codegen.cpp.expressions import Writer
-from inductor_lab.compiler.codegen.cpp.function import declared, framed
+from inductor_lab.compiler.codegen.cpp.function import declaration, frame_function
 from inductor_lab.compiler.codegen.cpp.printer import cpp_kernel
 from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line, Parameter
 from inductor_lab.compiler.codegen.parameters import with_symbols
@@ -33,18 +34,18 @@ from inductor_lab.compiler.ir.index import Size, is_int
 from inductor_lab.compiler.ir.program import views_in
 
 ROWS, COLUMNS = 64, 64
-"""Queries and keys at a time: their scores stay in the first cache."""
+"""The queries and keys of a block.  Its scores fit in the L1 cache."""
 FEW_ROWS = 16
 MADE = ("out", "logs_rows", "tops_rows")
 PLACES = 6
-"""Where a block of scores is, as the user's functions are told it: batch, head, first row and
-column, and the last ones that there are."""
+"""The number of position arguments of the user functions: batch, head, first row and column of the
+block, last row and column."""
 OF_THE_KERNEL = frozenset({"parts", "threads"})
-"""Passes that share work among threads, which the kernel has done."""
+"""The passes that distribute work over threads.  The kernel itself does this."""
 
 
 def block_of(attention: Attention) -> tuple[int, int]:
-    """How many rows and columns of scores are at hand; rows fill vector lanes."""
+    """Return the number of rows and columns of a block of scores.  Rows fill vector lanes."""
     lengths = (attention.query.shape[2], attention.sparse[0])
     few = any(isinstance(n, int) and n <= FEW_ROWS for n in lengths)
     return FEW_ROWS if few else ROWS, COLUMNS
@@ -54,8 +55,12 @@ def forward(
     name: str, attention: Attention, visits: tuple[Visit, ...],
     made: Mapping[str, Operand], device: str,
 ) -> Kernel:  # fmt: skip
-    """`out`, the result [B, Hq, M, Dv]; `logs_rows`, of each row the logarithm to base 2 of the sum
-    of its powers; `tops_rows`, its largest score."""
+    """Return the forward kernel.  Its results, in `made`, are:
+
+    out         the result [B, Hq, M, Dv]
+    logs_rows   for each row, the base-2 logarithm of the sum of its powers
+    tops_rows   for each row, its largest score
+    """
     call = attention
     lists = {name: tensor for visit in visits for name, tensor in visit.listed.items()}
     given = {f"in{n}": tensor for n, tensor in enumerate(call.given)}
@@ -70,12 +75,12 @@ def forward(
         [p.symbol for kernel in inner.values() for p in kernel.parameters if p.symbol is not None],
     )  # fmt: skip
     write = _Lines(call, {**read, **made}, Writer(parameters))
-    head = f'extern "C" LAB_EXPORT int {name}({", ".join(map(declared, parameters))})'
+    head = f'extern "C" LAB_EXPORT int {name}({", ".join(map(declaration, parameters))})'
     body = (Line(f"    {line}", call.origins) for line in write.body(visits, inner))
     lines = [line for kernel in inner.values() for line in kernel.code.lines]
     lines = [replace(line, origins=call.origins) for line in lines]
     first = visits[0].inner
-    code = Code.of([*lines, *framed(head, body, checked=True)])
+    code = Code.of([*lines, *frame_function(head, body, checked=True)])
     return Kernel(
         name, "cpp", device, code, parameters, first.group, first.schedule.program.buffers
     )
@@ -83,7 +88,7 @@ def forward(
 
 @dataclass
 class _Lines:
-    """The lines of the function, which is given `tensors`."""
+    """Prints the lines of the function; `tensors` are its arguments."""
 
     call: Attention
     tensors: dict[str, Operand]
@@ -93,7 +98,7 @@ class _Lines:
         return self.text.size(size)
 
     def index(self, name: str, *at: str) -> str:
-        """Where an element is, given its positions in the first dimensions."""
+        """Return the index of an element, given its positions in the first dimensions."""
         tensor = self.tensors[name]
         steps = zip(at, tensor.shape, tensor.stride, strict=False)
         parts = [position if is_int(stride, 1) else f"{self.size(stride)} * {position}"
@@ -101,7 +106,7 @@ class _Lines:
         return " + ".join(parts) or "0"
 
     def rows(self, name: str, *at: str) -> str:
-        """The address of rows, and the strides of what is in them."""
+        """Return the address of a block of rows, and the strides of its rows and columns."""
         strides = map(self.size, self.tensors[name].stride[2:])
         return ", ".join([f"{name} + {self.index(name, *at)}", *strides])
 
@@ -131,7 +136,7 @@ class _Lines:
         yield from (f"    at.finish({out},", f"              {logs}, {tops});", "}")
 
     def visited(self, visit: Visit, inner: Kernel, columns: int) -> Iterator[str]:
-        """The loops over keys that are listed for a block of rows."""
+        """Yield the loops over the keys that are listed for a block of rows."""
         (counts, _), (indices, which) = visit.listed.items()
         counts += f"[{self.index(counts, 'b', 'h', 'block')}]"
         indices += f"[{self.index(indices, 'b', 'h', 'block', 'k')}]"
@@ -150,7 +155,7 @@ class _Lines:
         )
 
     def arguments(self, visit: Visit, inner: Kernel) -> Iterator[str]:
-        """What the user's functions are given: what is at hand, and tensors of the user's."""
+        """Yield the arguments of the user functions: blocks, user tensors, results and symbols."""
         program = visit.inner.schedule.program
         names = [name for name in program.inputs if isinstance(name, str)]
         names += [view.buffer for view in views_in(program.outputs)]

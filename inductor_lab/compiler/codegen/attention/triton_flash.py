@@ -1,18 +1,19 @@
-"""Attention as Triton kernels that go through keys block by block and keep no matrix of scores,
-with the user's functions in their midst (`accelerate/flex_attention.py` says what is computed).
+"""Attention as Triton kernels that visit keys block by block and store no score matrix.
 
-    for step in range(0, count):                        blocks of keys that the mask may show
+The kernels apply the user functions to each block of scores (see `accelerate/flex_attention.py`).
+
+    for step in range(0, count):                        blocks of keys that the mask can show
         scores = tl.dot(queries, keys)
-        seen = ...                                      what the user's functions make of them
+        seen = ...                                      the user functions
         top = lab.maximum(largest, lab.row_max(seen))
         powers = tl.exp2(seen - top)
-        shrink = tl.exp2(largest - top)                 all before is scaled to the largest so far
+        shrink = tl.exp2(largest - top)                 rescale earlier sums to the new maximum
         total = total * shrink + lab.row_sum(powers)
         sums = sums * shrink + tl.dot(powers, values)
         largest = top
 
-A backward computes the scores anew: one kernel goes through the keys of each block of queries, and
-one through the queries of each block of keys.
+The backward recomputes the scores.  One kernel visits the keys of each block of queries, and
+another kernel visits the queries of each block of keys.
 
 Dao et al., FlashAttention (NeurIPS 2022); Dong et al., FlexAttention (MLSys 2025).
 Inductor: `kernel/flex/templates/`.
@@ -35,8 +36,12 @@ def forward(
     name: str, attention: Attention, tile: Tile, visits: tuple[Visit, ...],
     made: Mapping[str, Operand], device: str,
 ) -> Kernel:  # fmt: skip
-    """`out`, the result [B, Hq, M, Dv]; where they are to be made, of each row the logarithm to
-    base 2 of the sum of its powers, `logs_rows`, and its largest score, `tops_rows`."""
+    """Return the forward kernel.  Its results, in `made`, are:
+
+    out         the result [B, Hq, M, Dv]
+    logs_rows   optional: for each row, the base-2 logarithm of the sum of its powers
+    tops_rows   optional: for each row, its largest score
+    """
     write, call = Writer(attention, tile, visits), attention
     width = padded(call.value)
     write.points("rows")
@@ -50,7 +55,8 @@ def forward(
     for visit in visits:
         with write.visiting(visit, "columns"):
             write.line("j = columns[None, :]")
-            write.load("keys", "key", call.key, write.shared, "columns", visited=True, turned=True)
+            what = ("key", call.key, write.shared, "columns")
+            write.load("keys", *what, visited=True, transposed=True)
             write.line(f"scores = {write.dot('queries', 'keys')}")
             write.inner(visit, "columns")
             if write.open("columns", True):
@@ -80,8 +86,11 @@ def of_queries(
     name: str, attention: Attention, tile: Tile, visits: tuple[Visit, ...],
     known: Sequence[tuple[str, Operand]], made: tuple[Operand, Operand], device: str,
 ) -> Kernel:  # fmt: skip
-    """The gradient of the queries, and `inner[B, Hq, M]`, the sum of each row of the result times
-    its gradient.  `known` are `result`, `grad`, `logs_rows`, and perhaps `grad_logs`."""
+    """Return the kernel for the gradient of the queries.
+
+    It also computes `inner[B, Hq, M]`: for each row, the sum of the result times its gradient.
+    `known` has `result`, `grad`, `logs_rows`, and optionally `grad_logs`.
+    """
     write, call, named = Writer(attention, tile, visits), attention, dict(known)
     of_query, inner = made
     write.points("rows")
@@ -100,7 +109,7 @@ def of_queries(
             write.line("j = columns[None, :]")
             for pointer, tensor in (("key", call.key), ("value", call.value)):
                 what = (pointer, tensor, write.shared, "columns")
-                write.load(f"{pointer}s", *what, visited=True, turned=True)
+                write.load(f"{pointer}s", *what, visited=True, transposed=True)
             write.line(f"scores = {write.dot('queries', 'keys')}")
             write.line(f"of_weights = {write.dot('grads', 'values')}")
             write.inner(visit, "columns")
@@ -120,7 +129,10 @@ def of_keys(
     name: str, attention: Attention, tile: Tile, visits: tuple[Visit, ...],
     known: Sequence[tuple[str, Operand]], made: tuple[Operand, Operand], device: str,
 ) -> Kernel:  # fmt: skip
-    """The gradients of keys and values.  `known` are `grad`, `logs_rows` and `inner_rows`."""
+    """Return the kernel for the gradients of keys and values.
+
+    `known` has `grad`, `logs_rows` and `inner_rows`.
+    """
     write, call, named = Writer(attention, tile, visits), attention, dict(known)
     of_key, of_value = made
     write.points("columns", "shared")
@@ -134,8 +146,10 @@ def of_keys(
         for visit in visits:
             with write.visiting(visit, "rows"):
                 write.line("i = rows[None, :]")
-                write.load("queries", "query", call.query, "h", "rows", visited=True, turned=True)
-                write.load("grads", "grad", named["grad"], "h", "rows", visited=True, turned=True)
+                for block, pointer, tensor in (
+                    ("queries", "query", call.query), ("grads", "grad", named["grad"])
+                ):  # fmt: skip
+                    write.load(block, pointer, tensor, "h", "rows", visited=True, transposed=True)
                 write.line(f"logs = {write.load_vector('logs_rows', named['logs_rows'], True)}")
                 write.line(f"inner = {write.load_vector('inner_rows', named['inner_rows'], True)}")
                 write.line(f"scores = {write.dot('keys', 'queries')}")

@@ -1,6 +1,7 @@
-"""A pointwise group as lines within a Triton kernel that is more than the group: its points are a
-block of rows and columns, some of its buffers are blocks that the kernel has at hand, and what it
-stores become variables.
+"""Prints a pointwise group as lines inside a larger Triton kernel.
+
+The points of the group are a block of rows and columns.  Some of its inputs are blocks that the
+kernel has already loaded or computed.  Its stores become variables.
 
     seen[b, h, i, j] = scores[b, h, i, j] + table[i - j]    →    t0 = tl.load(in0 + i - j)
                                                                  seen = scores + t0
@@ -31,15 +32,15 @@ from inductor_lab.compiler.schedule.schedule import Group
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the kernel has at hand.
+    """What the surrounding kernel provides.
 
-    positions   of the group's four axes: batch, head, row and column
-    at_hand     buffer → a block of it
-    pointers    buffer → the kernel's argument
+    positions   the values of the group's four axes: batch, head, row and column
+    at_hand     buffer → the block that the kernel already has
+    pointers    buffer → the argument of the kernel
     results     buffer → the variable that it becomes
-    sizes       what sizes are made of → the kernel's argument
-    lengths     of the block's dimensions, the first one first
-    inside      dimension → what holds where the block is not beyond the end, if it can be
+    sizes       symbol in a size → the argument of the kernel
+    lengths     dimension → its length in the block, in order
+    inside      dimension → the mask of valid points, if the block can reach beyond the end
     """
 
     positions: Sequence[Value]
@@ -52,7 +53,7 @@ class Surroundings:
 
 
 class Within(Printer):
-    """Prints the statements of such a group, which `tree_of` makes."""
+    """Prints the statements of such a group, whose tree `tree_of` builds."""
 
     def __init__(self, group: Group, tree: Tree, given: Surroundings) -> None:
         super().__init__("", (), Blocks((), tree, 1, {}, 1), TRITON_OPS, "int32")
@@ -85,7 +86,7 @@ class Within(Printer):
 
 
 def tree_of(group: Group, buffers: Mapping[str, Buffer]) -> Tree:
-    """The group with each of its axes as a loop."""
+    """Build the loop tree of a group, with one loop for each axis."""
     at = ValueEmitter(group, buffers)
     at.open()
     for axis in group.axes:

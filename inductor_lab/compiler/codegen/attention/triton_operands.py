@@ -1,8 +1,8 @@
-"""What the kernels of `triton_flash.py` have in common: their operands, and how lines are written.
+"""Prints the operands and lines that the kernels of `triton_flash.py` share.
 
     queries = tl.load(query + 10240 * b + 64 * h + 16 * rows[:, None] + d[None, :], mask=…)
 
-Sizes and strides are numbers in the text, or arguments of the kernel where they are symbolic.
+Sizes and strides are constants in the text, or arguments of the kernel if they are symbolic.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROW, COLUMN = frozenset("x"), frozenset("r")
 
 @dataclass(frozen=True)
 class Tile:
-    """How many queries and keys a program has at a time, and how it is run."""
+    """The queries (rows) and keys (columns) of a block, and the launch settings."""
 
     rows: int
     columns: int
@@ -43,7 +43,7 @@ class Tile:
 
 
 def padded(tensor: Operand) -> int:
-    """The width of a block of rows: products need powers of two of at least 16."""
+    """Return the padded width of a block of rows: `tl.dot` needs a power of two of at least 16."""
     width = tensor.shape[3]
     assert isinstance(width, int), "numbers of a query can be counted"
     return max(power_of_2(width), 16)
@@ -51,7 +51,7 @@ def padded(tensor: Operand) -> int:
 
 @dataclass
 class Writer:
-    """The lines of one kernel.  `numbers` are arguments for what sizes are made of."""
+    """Collects the lines of one kernel.  `numbers` maps symbols in sizes to kernel arguments."""
 
     attention: Attention
     tile: Tile
@@ -78,8 +78,11 @@ class Writer:
         self, name: str, device: str, along: str, tensors: Sequence[tuple[str, Operand]],
         made: Sequence[tuple[str, Operand]],
     ) -> Kernel:  # fmt: skip
-        """The lines as a kernel with a program for each block of rows or columns of each head, that
-        is given some tensors, then lists of blocks and what functions read, then the results."""
+        """Return the lines as a kernel, with one program per block of rows or columns of a head.
+
+        The arguments are `tensors`, the lists of blocks, the tensors that user functions read, and
+        the results.
+        """
         lists = [item for visit in self.visits for item in visit.listed.items()]
         given = [(f"in{n}", tensor) for n, tensor in enumerate(self.attention.given)]
         read = [Parameter(n, "in", n, t.dtype) for n, t in (*tensors, *lists, *given)]
@@ -101,7 +104,7 @@ class Writer:
     # ---- sizes -------------------------------------------------------------------------------
 
     def size(self, size: Size) -> str:
-        """The text of a size, as an operand."""
+        """Return the text of a size, as an operand."""
         parts = () if isinstance(size, int) else given_of(size)
         for part in parts:
             self.numbers.setdefault(part, f"ks{len(self.numbers)}")
@@ -109,7 +112,7 @@ class Writer:
         return text.size(size).inside()
 
     def quotient(self, size: Size, step: int) -> str:
-        """The text of how many blocks of a length there are, the last one perhaps not whole."""
+        """Return the text of the number of blocks of length `step`; the last one can be partial."""
         if isinstance(size, int):
             return str(-(-size // step))
         return f"(({self.size(size)} + {step - 1}) // {step})"
@@ -118,7 +121,7 @@ class Writer:
         return self.tile.rows if along == "rows" else self.tile.columns
 
     def parts(self, along: str) -> str:
-        """How many of our blocks there are in one of the lists."""
+        """Return how many of the kernel's blocks are in one listed block."""
         listed = self.attention.listed(along)
         length = self.attention.length(along)
         whole = listed if listed < WHOLE_LENGTH else length
@@ -139,8 +142,10 @@ class Writer:
     # ---- blocks in memory --------------------------------------------------------------------
 
     def place(self, pointer: str, tensor: Operand, *at: str, blocks: int = 0) -> str:
-        """The address of elements, given their positions in all dimensions; in the last ones, so
-        many of them, these are blocks."""
+        """Return the address of elements, given their positions in all dimensions.
+
+        In the last `blocks` dimensions, a position is a block.
+        """
         numbers = len(at) - blocks
         steps = enumerate(zip(at, tensor.shape, tensor.stride, strict=True))
         texts = (self.times(position, stride) for n, (position, size, stride) in steps
@@ -155,10 +160,10 @@ class Writer:
 
     def matrix(
         self, pointer: str, tensor: Operand, head: str, along: str, *, visited: bool = False,
-        turned: bool = False,
+        transposed: bool = False,
     ) -> tuple[str, str]:  # fmt: skip
-        """The address of a block of rows of a tensor [B, H, length, width], and its mask."""
-        down, across = ("[None, :]", "[:, None]") if turned else ("[:, None]", "[None, :]")
+        """Return the address of a block of rows of a tensor [B, H, length, width], and its mask."""
+        down, across = ("[None, :]", "[:, None]") if transposed else ("[:, None]", "[None, :]")
         width = "d" if tensor.shape[3] == self.attention.query.shape[3] else "e"
         place = self.place(pointer, tensor, "b", head, along + down, width + across, blocks=2)
         masks = [self.inside(along + down, along)] if self.open(along, visited) else []
@@ -175,7 +180,7 @@ class Writer:
         self.line(f"tl.store({place}, {value}{f', mask={mask}' if mask else ''})")
 
     def load_vector(self, pointer: str, tensor: Operand, visited: bool = False) -> str:
-        """One number for each row of the queries."""
+        """Return the text that loads one number for each row of the queries."""
         return f"tl.load({self._vector(pointer, tensor, visited)})"
 
     def store_vector(self, pointer: str, tensor: Operand, value: str) -> None:
@@ -189,7 +194,7 @@ class Writer:
     # ---- what is done in a block -------------------------------------------------------------
 
     def points(self, along: str, head: str = "h") -> None:
-        """What this program computes: a block of one head of one of the batch."""
+        """Print the position of this program: batch, head and block."""
         blocks = self.quotient(self.attention.length(along), self.block(along))
         heads, step = self.attention.heads(along), self.block(along)
         self.line(
@@ -204,8 +209,7 @@ class Writer:
 
     @contextmanager
     def visiting(self, visit: Visit, along: str) -> Iterator[None]:
-        """A loop over the blocks of keys or queries that are listed for the program's own, or over
-        all."""
+        """Print a loop over the listed keys or queries of the program's block, or over all."""
         if not visit.lists:
             size = self.block(along)
             blocks = self.quotient(self.attention.length(along), size)
@@ -232,7 +236,7 @@ class Writer:
             yield
 
     def inner(self, visit: Visit, visited: str) -> None:
-        """What the user's functions make of the blocks at hand."""
+        """Print the user functions, applied to the current blocks."""
         inner, inside = visit.inner, {}
         for letter, at, along in (("x", "i", "rows"), ("r", "j", "columns")):
             if self.open(along, along == visited):
@@ -268,7 +272,7 @@ class Writer:
 
     @property
     def shared(self) -> str:
-        """The head of keys that a head of queries looks at."""
+        """The key head that belongs to a query head."""
         by = self.attention.shared_by
         return "h" if by == 1 else f"h // {by}"
 

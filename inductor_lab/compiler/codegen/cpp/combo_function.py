@@ -1,24 +1,25 @@
-"""A combo in C++: one function for each kind of part, and one parallel region that calls them all.
+"""Prints a combo in C++: one function per distinct part, and one parallel region that calls them.
 
     static int part0(const float* in0, float* out0) {       // 2,359,296 elements, in each thread
-        #pragma omp for simd nowait                         // its share of them
+        #pragma omp for simd nowait                         // threads share the loop
         ...
     extern "C" lab_only_calls int cpp_fused_mul_0(...) {
         #pragma omp parallel
         {
             part0(in0, out0);
             part0(in1, out1);
-            #pragma omp single nowait                       // small ones: for whoever comes first
+            #pragma omp single nowait                       // small parts: one thread runs them
             {
                 part1(in2, out2);
                 part2(in3, out3);
             }
         }
 
-Parts with the same text are one function, so a hundred parameters of a few sizes take a few
-functions.  Their names begin with the combo's, which no other function of the source has.
+Parts with the same text share one function.  A hundred parameters with three different sizes need
+three functions.  The function names start with the name of the combo, so they are unique in the
+source.
 
-Inductor: `CppScheduling` has none; `codegen/triton_combo_kernel.py` for GPUs.
+Inductor: no combo kernels in `CppScheduling`; `codegen/triton_combo_kernel.py` for GPUs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from inductor_lab.compiler.codegen.cpp.function import Function, Making, declared, framed, printed
+from inductor_lab.compiler.codegen.cpp.function import (
+    Function,
+    PrintOptions,
+    declaration,
+    frame_function,
+    print_function,
+)
 from inductor_lab.compiler.codegen.cpp.statements import STATUS
 from inductor_lab.compiler.codegen.cpu.plan import GRAIN
 from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line, Parameter, heading, merged
@@ -37,13 +44,15 @@ from inductor_lab.compiler.ir.program import Buffer
 from inductor_lab.compiler.schedule.schedule import Group
 
 
-def combo_kernel(group: Group, buffers: Mapping[str, Buffer], name: str, making: Making) -> Kernel:
-    """The C++ function of a combo, after the functions of its parts."""
+def combo_kernel(
+    group: Group, buffers: Mapping[str, Buffer], name: str, options: PrintOptions
+) -> Kernel:
+    """Return the kernel: the functions of the parts, then the C++ function of the combo."""
     trees = (tidy(full_tree(part, buffers)) for part in group.combined)
     parameters = kernel_parameters(tuple(stmt for tree in trees for stmt in tree), buffers)
-    parts = [printed(part, buffers, making, team=True) for part in group.combined]
+    parts = [print_function(part, buffers, options, team=True) for part in group.combined]
     parameters = with_symbols(parameters, [part.work for part in parts])
-    parameters = with_lengths(parameters, making.check_bounds)
+    parameters = with_lengths(parameters, options.check_bounds)
     names: dict[tuple[str, ...], str] = {}
     lines: list[Line] = []
     for part in parts:
@@ -51,12 +60,12 @@ def combo_kernel(group: Group, buffers: Mapping[str, Buffer], name: str, making:
     for text, function in names.items():
         alike = [part for part in parts if part.text == text]
         head, body = f"static int {function}({alike[0].arguments})", merged(p.lines for p in alike)
-        lines += [*framed(head, body, alike[0].checked), Line("", statement=False)]
+        lines += [*frame_function(head, body, alike[0].checked), Line("", statement=False)]
     calls = _Calls(parameters, parts, names, any(part.checked for part in parts))
-    arguments = ", ".join(map(declared, parameters))
+    arguments = ", ".join(map(declaration, parameters))
     head = f'extern "C" lab_only_calls LAB_EXPORT int {name}({arguments})'
     lines += [Line(heading(group.origins), statement=False)]
-    lines += framed(head, calls.lines(), calls.checked)
+    lines += frame_function(head, calls.lines(), calls.checked)
     device = buffers[group.nests[0].buffer].device
     return Kernel(name, "cpp", device, Code.of(lines), parameters, group, buffers)
 
@@ -97,8 +106,7 @@ class _Calls:
 
 
 def bundles(parts: list[Function]) -> Iterator[list[Function]]:
-    """Parts that threads share, one by one and first; then the others, so many at a time that it
-    is worth a thread's while."""
+    """Yield parallel parts one by one, then serial parts in bundles of at least `GRAIN` work."""
     yield from ([part] for part in parts if part.shared)
     bundle: list[Function] = []
     for part in parts:

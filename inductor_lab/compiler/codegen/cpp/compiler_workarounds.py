@@ -1,4 +1,4 @@
-"""What C++ compilers get wrong, and how a text keeps them from it."""
+"""Workarounds for miscompilations by C++ compilers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from inductor_lab.compiler.ir.expr import Op
 def is_misread(loop: Loop) -> bool:
     """Would GCC 12 unroll this loop and compile it wrongly for AVX-512?
 
-    It makes one vector of the loads of all iterations, guarded by the first one's condition, where
-    their number is no power of two (`for (j < 5) out[5 * i + j] = a[5 * i + j] > 0 ? b[5 * i + j] :
-    0`).  GCC fully unrolls up to 16 iterations.
+    GCC fully unrolls loops of up to 16 iterations.  If the trip count is not a power of two, it can
+    merge the loads of all iterations into one vector load, guarded by the condition of the first
+    iteration (`for (j < 5) out[5 * i + j] = a[5 * i + j] > 0 ? b[5 * i + j] : 0`).
     """
     count = loop.axis.size if isinstance(loop.axis.size, int) else 0
     if not 2 < count <= 16 or count & (count - 1) == 0 or not is_innermost(loop):
@@ -30,22 +30,25 @@ def is_misread(loop: Loop) -> bool:
 
 
 def is_guarded(stmt: Stmt) -> bool:
-    """Does it load under a condition?  Of two such loads of neighbours, which it makes vectors of
-    along the loop around them, GCC 12 permutes the lanes of AVX-512 wrongly (`if (i < 33)
-    { out[2 * i] = a[2 * i]; out[2 * i + 1] = a[2 * i + 1]; }`)."""
+    """Does the statement load under a condition?
+
+    GCC 12 vectorizes two conditional loads of adjacent elements along the enclosing loop, and
+    permutes the AVX-512 lanes wrongly
+    (`if (i < 33) { out[2 * i] = a[2 * i]; out[2 * i + 1] = a[2 * i + 1]; }`).
+    """
     return any(any(loads_in((when,))) for when in walk((stmt,)) if isinstance(when, When | If))
 
 
 APART = {f"sub.{dtype}": "lab_difference<{T}>({0}, {1})" for dtype in ("float32", "float64")}
-"""Differences that GCC does not compute together with sums."""
+"""Texts for subtractions that GCC cannot combine with additions."""
 
 
 @contextmanager
 def kept_apart(loop: Loop, writer: Writer) -> Iterator[None]:
-    """Differences are written so, while an innermost loop with several stores to one buffer is.
+    """Print subtractions as `lab_difference` in innermost loops with several stores to a buffer.
 
-    Of `a*c - b*d` and `a*d + b*c` side by side GCC 12 makes `vfmaddsub`, which rounds once although
-    it is not to contract.
+    GCC 12 compiles adjacent `a*c - b*d` and `a*d + b*c` to `vfmaddsub`, which rounds only once,
+    although contraction is off (`-ffp-contract=off`).
     """
     stores = Counter(stmt.buffer for stmt in loop.body if isinstance(stmt, Store))
     table = writer.table

@@ -1,8 +1,9 @@
-"""How C++ writes each operation, type and literal.
+"""The C++ text of each operation, type and literal.
 
-`CPP_OPS` is a plain table from an operation to its text, passed as an argument, so that a lesson
-can patch one entry.  `{0}`, `{1}`, `{2}` are the operands, `{T}` the result's C++ type and `{A}`
-that of the first operand.  An entry `"name.dtype"` (`"truediv.float32"`) wins over `"name"`.
+`CPP_OPS` is a plain table from an operation to its text.  It is passed as an argument, so that a
+lesson can patch one entry.  `{0}`, `{1}` and `{2}` are the operands, `{T}` is the C++ type of the
+result, and `{A}` is the type of the first operand.  An entry `"name.dtype"` (`"truediv.float32"`)
+takes precedence over `"name"`.
 
 Inductor: `CppOverrides` in `codegen/cpp.py`.
 """
@@ -35,10 +36,10 @@ CTYPES: Mapping[torch.dtype, str] = {
     torch.uint8: "uint8_t",
     torch.bool: "bool",
 }
-"""The C++ type of an element; the two `lab_` types are storage only, 16 bits in a struct."""
+"""The C++ type of each dtype.  The two `lab_` types only store 16 bits in a struct."""
 
 NARROW = frozenset({torch.int16, torch.int8, torch.uint16, torch.uint8})
-"""C++ computes these as int, so a result is cast back to wrap around."""
+"""C++ computes with these types as int, so the result is cast back to make it wrap around."""
 
 _CALLS = """
     exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
@@ -48,7 +49,7 @@ _CALLS = """
 """.split()
 _OPERANDS = {"pow": 2, "atan2": 2, "hypot": 2, "copysign": 2, "fma": 3, "minimum": 2, "maximum": 2}
 _CALLED = re.compile(r"lab_\w+(<\{\w\}>)?\([^()]*\)")
-"""An entry of the table that is one call, which takes no parentheses as an operand."""
+"""Matches an entry that is a single call.  As an operand, a call needs no parentheses."""
 _BINARY = ("fmod", "remainder", "floordiv", "truncdiv", "shift_left", "shift_right")
 
 
@@ -76,22 +77,22 @@ CPP_OPS: dict[str, str] = {
     "philox_normal": "lab_philox_normal({0}, {1})",
     "philox_bits": "lab_philox_bits({0}, {1})",
 }
-"""Operation to C++ text."""
+"""Maps an operation to its C++ text."""
 
 
 def op_text(op: Op, operands: list[str], table: Mapping[str, str]) -> str:
-    """One operation with its operands already in parentheses where they need them."""
+    """Return the text of an operation.  The operands have parentheses already if they need them."""
     text = template_of(op, table)
     return text.format(*operands, T=CTYPES[op.dtype], A=CTYPES[op.args[0].dtype])
 
 
 def template_of(op: Op, table: Mapping[str, str]) -> str:
-    """The text of an operation, with places for its operands and their types."""
+    """Return the text of an operation, with placeholders for its operands and their types."""
     kind = str(op.args[0].dtype).removeprefix("torch.")
     template = table.get(f"{op.name}.{kind}", table.get(op.name))
     assert template is not None, f"C++ has no text for {op.name}"
     if op.name == "convert" and _from_bool(op):
-        # Not a cast: GCC makes vector code of a choice, but not of a comparison's result cast.
+        # GCC vectorizes a ternary, but not a cast of the result of a comparison.
         suffix = {torch.float32: ".0f", torch.float64: ".0"}.get(op.dtype, "")
         template = f"{{0}} ? 1{suffix} : 0{suffix}"
     elif op.name == "convert" and _plain_cast(op):
@@ -100,13 +101,15 @@ def template_of(op: Op, table: Mapping[str, str]) -> str:
 
 
 def is_call(op: Op, table: Mapping[str, str]) -> bool:
-    """Is it written as a call of one function of the headers?"""
+    """Is the operation printed as a single call of a function in the headers?"""
     return _CALLED.fullmatch(template_of(op, table)) is not None
 
 
 def cast_text(text: str, dtype: torch.dtype) -> str:
-    """An integer in `dtype`: the 16-bit floats are types of ours, which a cast would fill bit by
-    bit."""
+    """Cast an integer to `dtype`.
+
+    The 16-bit floats are structs, for which a C cast would set the bits.
+    """
     return f"lab_convert<{CTYPES[dtype]}>({text})" if dtype in HALF else f"({CTYPES[dtype]}){text}"
 
 
@@ -119,7 +122,7 @@ def _from_bool(op: Op) -> bool:
 
 
 def _plain_cast(op: Op) -> bool:
-    """Does a C cast mean what torch means?  Not for 16-bit floats, nor from float to unsigned."""
+    """Does a C cast give torch's result?  Not for 16-bit floats, nor from float to integer."""
     source, target = op.args[0].dtype, op.dtype
     if {source, target} & set(HALF):
         return False
@@ -127,7 +130,7 @@ def _plain_cast(op: Op) -> bool:
 
 
 def const_text(const: Const) -> str:
-    """A literal of exactly the constant's type and value; 16-bit floats as their bits."""
+    """Return a literal with exactly the type and value of the constant; 16-bit floats as bits."""
     value, dtype = const.value, const.dtype
     if dtype in HALF:
         bits = int(torch.tensor(value, dtype=dtype).view(torch.int16).item()) & 0xFFFF
@@ -151,9 +154,10 @@ def const_text(const: Const) -> str:
 
 
 def _integer_text(number: int, dtype: torch.dtype) -> str:
-    """Plain where an int holds it: the operators and templates it meets bring the wider type.
+    """Return an integer literal, without a macro if an int can hold it.
 
-    Never of a wider type than its own, in which a formula would not wrap around.
+    Operators and templates widen an int to the type of the other operand.  The literal never has a
+    wider type than `dtype`, because the expression would then not wrap around.
     """
     for bits in (32, 64):
         if number == -(2 ** (bits - 1)) and dtype.itemsize * 8 == bits:
@@ -164,4 +168,4 @@ def _integer_text(number: int, dtype: torch.dtype) -> str:
 
 
 _WIDE = {torch.uint32: "UINT32_C", torch.uint64: "UINT64_C"}
-"""The macro for a literal that no int holds; int64's otherwise."""
+"""The macro for a literal that does not fit in an int; other dtypes use `INT64_C`."""

@@ -1,4 +1,4 @@
-"""Expressions of a loop tree as C++ text.
+"""Prints the expressions of a loop tree as C++.
 
 Inductor: `CppExprPrinter` and the body of `CppKernel`.
 """
@@ -38,10 +38,10 @@ from inductor_lab.compiler.ir.rules import HALF
 
 @dataclass
 class Writer:
-    """Names and tables that turn an expression into text.
+    """Converts expressions to text, using the names of the parameters and the table of operations.
 
-    `places` says how a temp is written where it is not simply its name: an element of a local array
-    (`t3[i1 - strip]`).
+    `places` maps a temp to its text if this is not simply its name, such as an element of a local
+    array (`t3[i1 - strip]`).
     """
 
     parameters: tuple[Parameter, ...]
@@ -58,7 +58,7 @@ class Writer:
         return self.places.get(name, name)
 
     def size(self, size: Size) -> str:
-        """A size as an expression over the kernel's parameters (see `ir.index.given_of`)."""
+        """Return a size as an expression of the kernel's parameters (see `ir.index.given_of`)."""
         if isinstance(size, int):
             return str(size)
         if size in self.symbols:
@@ -80,7 +80,7 @@ class Writer:
         return total
 
     def expr(self, expr: Expr) -> str:
-        """The text of an expression, without outer parentheses."""
+        """Return the text of an expression, without outer parentheses."""
         match expr:
             case Temp(name):
                 return self.temp(name)
@@ -102,17 +102,17 @@ class Writer:
                 raise AssertionError(f"not in a loop tree: {type(expr).__name__}")
 
     def combined(self, kind: str, place: str, value: Expr) -> str:
-        """What the operation `kind` makes of an element of memory and of a value."""
+        """Return the text of the operation `kind` on an element in memory and a value."""
         both = Op(kind, (value, value), value.dtype)
         return op_text(both, [place, self.operand(value)], self.table)
 
     def operand(self, expr: Expr) -> str:
-        """The text of an expression as part of a larger one."""
+        """Return the text of an expression as an operand of another, in parentheses if needed."""
         text = self.expr(expr)
         return text if self.stands_alone(expr) else f"({text})"
 
     def stands_alone(self, expr: Expr) -> bool:
-        """Is it a name, a literal, an element or a call, which an operator takes as it is?"""
+        """Is it a name, a literal, an element or a call, which needs no parentheses?"""
         match expr:
             case Op():
                 return is_call(expr, self.table)
@@ -124,17 +124,17 @@ class Writer:
                 return not (isinstance(expr, Load) and self.is_byte(expr))
 
     def is_byte(self, load: Load) -> bool:
-        """Is it a bool from memory, which is read as a byte?"""
+        """Is it a bool in memory?  Kernels read these as bytes."""
         return load.dtype is torch.bool and load.buffer in self.buffers
 
     def element(self, buffer: str, index: tuple[Index, ...]) -> str:
-        """`in0[i0]`; of a local array `parts_acc0[part][i0 - strip]`."""
+        """Return `in0[i0]`, or for a local array `parts_acc0[part][i0 - strip]`."""
         if buffer in self.buffers:
             return f"{self.buffers[buffer]}[{self.index(index[0])}]"
         return buffer + "".join(f"[{self.distance(i)}]" for i in index)
 
     def distance(self, index: Index) -> str:
-        """From where a block starts: `144 * (i0 - i0_tile) + i1 - i1_tile`."""
+        """Return an offset from the start of a block: `144 * (i0 - i0_tile) + i1 - i1_tile`."""
         back = {-c: atom for atom, c in index.terms if isinstance(c, int) and c < 0}
         along = {c: atom for atom, c in index.terms if isinstance(c, int) and c > 0}
         if not back or back.keys() != along.keys() or 2 * len(back) != len(index.terms):
@@ -148,7 +148,7 @@ class Writer:
         return " + ".join(parts)
 
     def index(self, index: Index) -> str:
-        """`128 * i0 + j0 + 7`."""
+        """Return the text of an index: `128 * i0 + j0 + 7`."""
         parts = [self._term(atom, factor) for atom, factor in index.terms]
         if not parts or not is_int(index.constant, 0):
             parts.append(self.size(index.constant))
@@ -170,7 +170,7 @@ class Writer:
                 return f"lab_clamp_index({self.expr(value)}, {self.size(size)})"
 
     def _divided(self, dividend: Index, divisor: Size, sign: str, function: str) -> str:
-        """C++ division truncates, which is the floor unless the dividend can be negative."""
+        """Use the C++ operator if the dividend cannot be negative, because C++ truncates."""
         text, by = self.index(dividend), self.size(divisor)
         span = dividend.bounds()
         if span is not None and is_nonnegative(span[0]):

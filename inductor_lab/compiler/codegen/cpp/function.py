@@ -1,10 +1,10 @@
-"""A C++ function: the lines of a group's tree, and the function that they stand in.
+"""Prints the tree of a group as the body of a C++ function.
 
-    extern "C" LAB_EXPORT int cpp_fused_add_0(const float* in0, float* out0) {
-        int64_t bad = 0;                       where something is checked
-        ...
-        return (int)bad;
-    }
+extern "C" LAB_EXPORT int cpp_fused_add_0(const float* in0, float* out0) {
+    int64_t bad = 0;                       if the kernel has checks
+    ...
+    return (int)bad;
+}
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from inductor_lab.compiler.schedule.schedule import Group
 
 
 @dataclass(frozen=True)
-class Making:
-    """How groups are written: with the table of operations, without the passes that are `off`."""
+class PrintOptions:
+    """How groups are printed: the table of operations, and the passes that are `off`."""
 
     table: Mapping[str, str]
     off: Set[str]
@@ -37,9 +37,10 @@ class Making:
 
 @dataclass(frozen=True)
 class Function:
-    """A group as lines, what they are given, and whether they look at indices and divisors.
+    """The body and parameters of a function.
 
-    `work` counts its operations; it is `shared` if threads share its loops.
+    `work` is the number of operations.  `shared` means that its loops run in parallel.  `checked`
+    means that it checks indices or divisors.
     """
 
     lines: tuple[Line, ...]
@@ -51,36 +52,36 @@ class Function:
 
     @property
     def arguments(self) -> str:
-        return ", ".join(map(declared, self.parameters))
+        return ", ".join(map(declaration, self.parameters))
 
     @property
     def text(self) -> tuple[str, ...]:
-        """What makes two of them one function: their arguments, with types, and their lines."""
+        """The declared parameters and the lines.  Functions with equal texts can be shared."""
         return (self.arguments, *(line.text for line in self.lines))
 
 
-def printed(
+def print_function(
     group: Group,
     buffers: Mapping[str, Buffer],
-    making: Making,
+    options: PrintOptions,
     *,
     results: Collection[str] = (),
     team: bool = False,
 ) -> Function:
-    """The function of a group that is no combo; see `cpu_tree`."""
-    made = cpu_tree(group, buffers, results=results, off=making.off, team=team)
-    printer = Printer(made.tree, Writer(made.parameters, making.table))
+    """Print the function of a group that is not a combo; see `cpu_tree`."""
+    made = cpu_tree(group, buffers, results=results, off=options.off, team=team)
+    printer = Printer(made.tree, Writer(made.parameters, options.table))
     printer.depth = 1
     printer.body(made.tree)
-    parameters = with_lengths(made.parameters, making.check_bounds)
+    parameters = with_lengths(made.parameters, options.check_bounds)
     shared, checked = made.plan.threads > 0, printer.checked
     return Function(
         tuple(printer.lines), parameters, made.plan.work, shared, checked, group.origins
     )
 
 
-def framed(head: str, body: Iterable[Line], checked: bool) -> Iterator[Line]:
-    """The lines in the frame of a function."""
+def frame_function(head: str, body: Iterable[Line], checked: bool) -> Iterator[Line]:
+    """Yield the lines of a complete function: its head, the body and the return statement."""
     yield Line(f"{head} {{", statement=False)
     if checked:
         yield Line(f"    int64_t {STATUS} = 0;", statement=False)
@@ -89,10 +90,10 @@ def framed(head: str, body: Iterable[Line], checked: bool) -> Iterator[Line]:
     yield Line("}", statement=False)
 
 
-def declared(parameter: Parameter) -> str:
-    """A parameter as C++ declares it.
+def declaration(parameter: Parameter) -> str:
+    """Return the C++ declaration of a parameter.
 
-    Bools are read as bytes: GCC turns a choice by a `bool` from memory into a branch.
+    Bools are read as bytes, because GCC compiles a ternary on a `bool` from memory to a branch.
     """
     if parameter.dtype is None:
         return f"int64_t {parameter.name}"

@@ -1,11 +1,12 @@
-"""The part of the `lab_*.h` headers that a source needs.
+"""Selects the parts of the `lab_*.h` headers that a source needs.
 
-They are lists of entries, each introduced by `//@ names`.  An entry is taken if the kernels,
-or an entry that is taken, mention one of its names; `name<double>` if they mention the name and
-doubles.  So a kernel that only adds carries no mathematics, compiles fast and can be read whole.
+A header is a list of entries.  The line `//@ names` starts an entry.  An entry is included if the
+kernels, or another included entry, use one of its names.  An entry `name<double>` is included if
+they use the name and doubles.  Therefore a kernel that only adds contains no math functions,
+compiles fast, and is short enough to read.
 
-Names are looked up in the text, as a linker resolves symbols: entries of the tables of operations,
-and whole kernels (`lab.try_kernel`), may be a user's, and name any function of the headers.
+Names are searched in the text, as a linker resolves symbols.  Users can write entries of the tables
+of operations, and complete kernels (`lab.try_kernel`), that call any function of the headers.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ HEADERS = (
     "lab_checked.h",
     "lab_flash.h",
 )
-"""In an order in which each uses only what came before it."""
+"""The headers in order.  Each uses only the headers before it."""
 DOUBLE = "<double>"
 _NAME = re.compile(rf"\blab_\w+|{DOUBLE}")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Some functions that belong together: the names they define, those they use, their text."""
+    """A few related functions: the names that they define, the names that they use, their text."""
 
     defines: frozenset[str]
     of_doubles: bool
@@ -48,7 +49,7 @@ class Entry:
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    """The headers as entries, in order; the first one is the preamble, which is always taken."""
+    """Return the entries of all headers in order.  The first one, the preamble, is always used."""
     folder = Path(__file__).parent / "headers"
     texts = [(folder / name).read_text(encoding="utf-8").split("//@") for name in HEADERS]
     found = [Entry(frozenset(), False, frozenset(), _trimmed(texts[0][0]))]
@@ -60,7 +61,7 @@ def entries() -> tuple[Entry, ...]:
 
 
 def header_lines(text: Iterable[str]) -> list[str]:
-    """The preamble and every entry that `text` needs, in the headers' order."""
+    """Return the preamble and every entry that `text` needs, in the order of the headers."""
     needed = {name for line in text for name in _NAME.findall(line)}
     taken: set[int] = {0}
     while True:

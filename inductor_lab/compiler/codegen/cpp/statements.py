@@ -1,6 +1,7 @@
-"""Statements of a loop tree as lines of C++.
+"""Prints the statements of a loop tree as lines of C++.
 
-Each statement has one form: blocks, lanes and threads are in the tree by then (`codegen/cpu/`).
+Each kind of statement has one form.  The passes in `codegen/cpu/` have already put blocks, vector
+lanes and threads into the tree.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ from inductor_lab.compiler.ir.ops import POSITIONS
 
 STATUS = "bad"
 OUTSIDE, BY_ZERO = 1, 2
-"""The kernel's result: OUTSIDE if an index that it loaded was out of range, BY_ZERO if it divided
-integers by zero, both, or 0."""
+"""The bits that a kernel returns: OUTSIDE if a loaded index was out of range, BY_ZERO if integers
+were divided by zero."""
 
 COMBINED = {
     "sum": "{0} + {1}",
@@ -57,17 +58,17 @@ COMBINED = {
     "greatest": "{1} > {0} ? {1} : {0}",
     "least": "{1} < {0} ? {1} : {0}",
 }
-"""An accumulator and a value as one."""
+"""How an accumulator `{0}` and a value `{1}` are combined."""
 HIGHEST = {"min", "argmin", "argmin_last", "least"}
 NEUTRAL = {"sum": "0", "prod": "1", "any": "false", "all": "true", "nan": "0"}
-"""Where an accumulator starts; extremes at the other end of their numbers (those in
-HIGHEST at the upper one)."""
+"""The initial value of an accumulator.  Minima start at the highest number (`HIGHEST`), maxima at
+the lowest."""
 FLAGS = {"any", "all", "nan"}
-"""Accumulators that are ints: a bool would be packed to a byte in each step of vector code."""
+"""Accumulators of type int.  Vector code would pack a bool into a byte in each iteration."""
 
 
 class Printer:
-    """Collects the lines of a tree."""
+    """Prints a tree and collects its lines."""
 
     def __init__(self, tree: Tree, writer: Writer) -> None:
         self.writer = writer
@@ -87,7 +88,7 @@ class Printer:
         self.line("}")
 
     def body(self, stmts: Tree) -> None:
-        """The statements of a body, at whose end the aliases that it declares end too."""
+        """Print a body.  Aliases that it declares are only valid inside it."""
         outside = (
             dict(self.writer.places) if any(isinstance(s, ElementAlias) for s in stmts) else None
         )
@@ -147,7 +148,7 @@ class Printer:
             self.body(loop.body)
 
     def pragma(self, loop: Loop) -> None:
-        """Who executes the iterations, as an OpenMP directive."""
+        """Print the OpenMP directive that says which threads and lanes run the iterations."""
         execution = loop.execution
         words = [] if not execution.threads else ["for"] if execution.team else ["parallel for"]
         words += ["simd"] if execution.simd else []
@@ -164,7 +165,7 @@ class Printer:
             self.lines.append(Line("    " * self.depth + text, statement=False))
 
     def clauses(self, loop: Loop, execution: Execution) -> list[str]:
-        """What is private to each thread or lane."""
+        """Return the clauses for accumulators that are private to each thread or lane."""
         found = [(sign, self.writer.temp(name)) for sign, name in execution.reductions]
         if not execution.team and any(isinstance(stmt, Check) for stmt in walk(loop.body)):
             found.insert(0, ("|", STATUS))
@@ -188,7 +189,7 @@ class Printer:
                 return f"{part.name} < {count - 1} ? {text} : {length}" if end and whole else text
 
     def search(self, loop: Loop) -> None:
-        """A binary search: the interval from the accumulator to `end_` is halved."""
+        """Print a binary search, which halves the interval from the accumulator to `end_`."""
         (acc,) = (stmt for stmt in loop.body if isinstance(stmt, Accumulate))
         low, high, at = acc.name, f"end_{acc.name}", loop.axis.name
         self.line(f"int64_t {high} = {self.writer.size(loop.axis.size)};", acc.origins)
@@ -199,7 +200,10 @@ class Printer:
     # ---- statements --------------------------------------------------------------------------
 
     def store(self, stmt: Store) -> None:
-        """An assignment.  Where a dimension is empty, no index into it can be made harmless."""
+        """Print an assignment, guarded if a symbolic dimension that it gathers from can be empty.
+
+        An index into an empty dimension cannot be clamped to a valid one.
+        """
         place = self.writer.element(stmt.buffer, (stmt.index,))
         text = self.writer.expr(stmt.value)
         if stmt.kind != "store":
@@ -214,7 +218,7 @@ class Printer:
         self.declare(temp.name, CTYPES[temp.dtype], text, origins)
 
     def declare(self, name: str, ctype: str, text: str, origins: Origins) -> None:
-        """A new variable with a value; or an assignment to the array element that it is."""
+        """Declare a variable with a value, or assign to the array element that replaces it."""
         place = self.writer.temp(name)
         declared = f"{ctype} {place}" if place == name else place
         self.line(f"{declared} = {text};", origins, statement=True)
@@ -252,7 +256,7 @@ class Printer:
         self.line(f"{low} = {found} ? {low} : {at} + 1;", stmt.origins, statement=True)
 
     def accumulate_extreme(self, stmt: Accumulate) -> None:
-        """The element and its position, if it is better than the best so far."""
+        """Replace the extreme and its position if the new element is better."""
         place, best = self.writer.temp(stmt.name), self.writer.temp(best_of(stmt.name))
         value, ctype = self.writer.expr(stmt.value), CTYPES[stmt.value.dtype]
         found = stmt.found
@@ -264,7 +268,7 @@ class Printer:
             self.line(f"{place} = {at};", stmt.origins, statement=True)
 
     def when(self, stmt: When) -> None:
-        """A guarded value: a ternary if it is one load, an `if` if it takes more."""
+        """Print a guarded value: a ternary if it is a single load, otherwise an `if`."""
         mask, other = self.writer.operand(stmt.mask), self.writer.expr(stmt.other)
         match stmt.body:
             case (Let(temp, value, origins),) if stmt.value == temp:

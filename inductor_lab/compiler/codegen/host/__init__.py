@@ -1,1 +1,1 @@
-"""The host program: a Python function that allocates, calls kernels and frees."""
+"""The host program: a Python function that allocates buffers, calls kernels and frees buffers."""

@@ -1,4 +1,4 @@
-"""The host program: a Python function that allocates, calls the kernels and frees, in order.
+"""Prints the host program: a Python function that allocates, calls the kernels and frees, in order.
 
 ```
 def call(args):
@@ -9,7 +9,7 @@ def call(args):
     return (buf0,)
 ```
 
-Its text is what runs (`runtime/executable.py` gives it the kernels and the constants).
+This text is executed.  `runtime/executable.py` supplies the kernels and the constants.
 
 Inductor: `codegen/wrapper.py`, PythonWrapperCodegen.
 """
@@ -48,21 +48,22 @@ from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 DEFAULTS = Options()
 POOLED_FROM = 128 * 1024
-"""Bytes from which on a CPU tensor is allocated in the pool; glibc keeps smaller blocks
-mapped (128 KiB is its M_MMAP_THRESHOLD)."""
+"""The smallest CPU tensor that the pool allocates, in bytes.  glibc keeps smaller blocks mapped
+(128 KiB is its M_MMAP_THRESHOLD)."""
 QUICK = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
-"""The fastest allocation on a device."""
+"""The fastest function that allocates on a device."""
 QUICKLY = {f"aten.{n}.default": f"torch_{n}" for n in ("addmm", "bmm", "convolution", "mm")}
-"""Operators called as `torch_mm = torch.mm`, which reads its arguments in less time."""
+"""Operators that are called through `torch`, as in `torch_mm = torch.mm`.  These calls parse their
+arguments faster."""
 HELPERS: dict[str, str] = {"call_higher_order": call_higher_order.__module__}
-"""What a host program may call, apart from kernels and ATen, and the module that defines it.
-`runtime/memory.py` and accelerators (`accelerators.py`) add to it."""
+"""The functions that a host program can call in addition to kernels and ATen, with the module that
+defines each.  `runtime/memory.py` and accelerators (`accelerators.py`) add entries."""
 
 
 def host_program(
     schedule: Schedule, kernels: Sequence[Kernel], options: Options = DEFAULTS
 ) -> HostProgram:
-    """Write the program that runs a schedule; `kernels` holds one for each group, in order."""
+    """Print the program that runs a schedule; `kernels` has one kernel per group, in order."""
     program = schedule.program
     writer = _Writer(schedule, pooled=options.memory_pool > 0 and "POOL" in HELPERS)
     parameters = tuple(str(entry) for entry in program.inputs)
@@ -80,7 +81,7 @@ def host_program(
 
 @dataclass
 class _Writer:
-    """The lines so far, which names they have bound, and which helpers they call."""
+    """Collects lines, the names that they have bound, and the helpers that they call."""
 
     schedule: Schedule
     pooled: bool
@@ -98,18 +99,18 @@ class _Writer:
 
     @cached_property
     def read(self) -> frozenset[str]:
-        """What a step reads, or the caller gets; the rest may be None."""
+        """The buffers that a step reads or the graph returns.  Other buffers can be None."""
         calls = [step for step in self.schedule.steps if isinstance(step, ExternCall)]
         found = {name for call in calls for name in read_by(call)}
         return self.read_by_kernels | found | {v.buffer for v in views_in(self.program.outputs)}
 
     @cached_property
     def copied_to(self) -> frozenset[str]:
-        """The inputs that get their new values at the end."""
+        """The inputs that get their new values in a copy at the end."""
         return frozenset(write.input for write, _ in self.left_to_write())
 
     def left_to_write(self) -> Iterator[tuple[Write, BufferView]]:
-        """The new values of inputs that are not made in the input's storage."""
+        """The new values of inputs that are not computed in the storage of the input."""
         for write, value in self.program.written_inputs:
             assert isinstance(value, BufferView), "an input becomes a tensor"
             if self.schedule.memory.storage(value.buffer) != write.input:
@@ -124,7 +125,7 @@ class _Writer:
             self.lines.append(Line(part, origins, statement))
 
     def preface(self) -> list[Line]:
-        """The imports that the lines so far need, and the head of the function."""
+        """Return the imports that the lines so far need, and the head of the function."""
         calls = [step for step in self.schedule.steps if isinstance(step, ExternCall)]
         spaces = sorted({call.op.split(".")[0] for call in calls})
         quick = sorted({QUICKLY[call.op] for call in calls if call.op in QUICKLY})
@@ -144,7 +145,7 @@ class _Writer:
         return [Line(line, statement=False) for line in text]
 
     def helper(self, name: str) -> str:
-        """The name of a function of the runtime, which is then imported."""
+        """Return the name of a function of the runtime, and import it."""
         self.used.add(name)
         return name
 
@@ -163,7 +164,7 @@ class _Writer:
             self.indent += "    "
 
     def bind_symbols(self, buffer: Buffer) -> None:
-        """Read symbols that nothing has bound yet off a tensor that is there."""
+        """Bind symbols that are still unbound, from the sizes and strides of a tensor."""
         for method, values in (("size", buffer.layout.size), ("stride", buffer.layout.stride)):
             for position, value in enumerate(values):
                 if isinstance(value, sympy.Symbol) and str(value) not in self.bound:
@@ -181,7 +182,7 @@ class _Writer:
         self.emit(call, group.origins, statement=True)
 
     def allocate(self, buffer: Buffer) -> None:
-        """Bind a name to memory: new, or taken over from a buffer that is dead."""
+        """Bind a buffer to memory: a new tensor, or the storage of a dead buffer."""
         if buffer.name in self.bound:
             return
         self.bound.add(buffer.name)
@@ -238,8 +239,11 @@ class _Writer:
             self.taken_over.append(old)
 
     def laid_out(self, result: str, buffer: Buffer, call: ExternCall) -> str:
-        """The result with the layout that the program assumes.  An unused result may have any, and
-        so may one of ATen's that no kernel reads."""
+        """Return the result with the layout that the program assumes.
+
+        An unused result can have any layout.  The result of an ATen operator that no kernel reads
+        only needs the right strides.
+        """
         if buffer.name not in self.read:
             return result
         if call.op.startswith("aten.") and buffer.name not in self.read_by_kernels:
@@ -250,7 +254,7 @@ class _Writer:
         return f"{self.helper('laid_out')}({result}, {promised})"
 
     def unknown(self, buffer: Buffer) -> bool:
-        """Does only the result itself tell how large it is?"""
+        """Does the size contain symbols that are bound only after the call?"""
         sizes = (size for size in buffer.layout.size if isinstance(size, sympy.Symbol))
         return any(str(size) not in self.bound for size in sizes)
 
@@ -265,7 +269,7 @@ class _Writer:
         return f"{called}({', '.join([*args, *(f'{name}={value}' for name, value in kwargs)])})"
 
     def free(self, position: int) -> None:
-        """Let go of what is dead after a step, and of the old names of memory taken over in it."""
+        """Delete buffers that are dead after a step, and the old names of reused storage."""
         dead = [*self.schedule.memory.freed.get(position, ()), *self.taken_over]
         names = [n for n in dict.fromkeys(dead) if n in self.bound and n not in self.copied_to]
         self.taken_over.clear()
@@ -274,7 +278,7 @@ class _Writer:
             self.bound.difference_update(names)
 
     def finish(self) -> None:
-        """Give inputs their new values, where they are not there yet, and return the results."""
+        """Copy new values to inputs that were not updated in place, and return the results."""
         program = self.program
         for write, value in self.left_to_write():
             text = f"{write.input}.{write.method}({self.value(value)})"
@@ -285,7 +289,7 @@ class _Writer:
         self.emit(f"return ({', '.join(values)}{comma})", NO_ORIGINS.union(*origins))
 
     def results(self) -> Iterator[str]:
-        """The results of the graph as Python expressions."""
+        """Yield the results of the graph as Python expressions."""
         returned = self.program.returned
         made = [v.buffer for v in views_in(returned) if v.buffer not in self.program.inputs]
         related = self.program.related_results
@@ -304,7 +308,7 @@ class _Writer:
     # ---- values -------------------------------------------------------------------------------
 
     def value(self, value: ExternArg) -> str:
-        """An argument of an extern call, or a result of the graph, as a Python expression."""
+        """Return an argument of an extern call or a result of the graph as a Python expression."""
         match value:
             case BufferView(name, layout):
                 same = layout == self.program.buffers[name].layout
@@ -329,7 +333,7 @@ class _Writer:
         return f"{self.helper(how)}({name}, {self.sizes(layout)}{offset})"
 
     def sizes(self, layout: Layout) -> str:
-        """Sizes and strides: `(4, 8), (8, 1)`."""
+        """Return sizes and strides: `(4, 8), (8, 1)`."""
         return f"{self.shape(layout.size)}, {self.shape(layout.stride)}"
 
     def shape(self, sizes: tuple[Size, ...]) -> str:
@@ -340,12 +344,12 @@ class _Writer:
         return str(size) if isinstance(size, int) else size_text(size, self.used)
 
     def number(self, size: Size) -> str:
-        """A size for a kernel or an operator, which take 64 bits."""
+        """Return a size for a kernel or an operator, which accept 64-bit integers only."""
         text = self.size(size)
         return f"{self.helper('int64')}({text})" if may_exceed(size) else text
 
     def kernel_arguments(self, kernel: Kernel) -> Iterator[str]:
-        """C++ kernels take addresses; Triton's launcher and a check of bounds take tensors."""
+        """Yield the arguments of a call: addresses for C++, tensors for Triton or checked calls."""
         for parameter in kernel.parameters:
             if parameter.symbol is not None:
                 yield self.number(parameter.symbol)
@@ -356,13 +360,13 @@ class _Writer:
 
 
 def returns_one(op: str) -> bool:
-    """Does an op return a tensor or a number itself, and not a tuple or list of them?"""
+    """Does an op return a single tensor or number, and not a tuple or list?"""
     schema = getattr(find_operator(op), "_schema", None)
     types = [str(result.type) for result in schema.returns] if schema is not None else []
     return len(types) == 1 and not types[0].startswith("List")
 
 
 def _targets(names: Sequence[str]) -> str:
-    """`a, b`, or `(a, b)` where it is long enough to be broken; one name gets a comma."""
+    """Return `a, b`, or `(a, b)` if the line may need a break; a single name gets a comma."""
     text = ", ".join(names) + ("," if len(names) == 1 else "")
     return text if len(text) < WIDTH // 2 else f"({text})"

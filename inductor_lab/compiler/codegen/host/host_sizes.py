@@ -1,11 +1,11 @@
-"""Symbolic numbers as Python text: what the host program works out for allocations and kernels.
+"""Prints symbolic sizes as Python text for allocations and kernel arguments in the host program.
 
     FloorDiv(s0, 2)                          s0 // 2
     4 * BitwiseFn_bitwise_and(s0, 3)         4*(s0 & 3)
     RoundDecimal(zuf0, 2)                    round(zuf0, 2)
 
-Python computes them as it does for eager code: floor division and remainders of negative numbers,
-rounding of floats, and the errors of both.
+Python computes them exactly as in eager mode: floor division and remainders of negative numbers,
+rounding of floats, and their errors.
 
 Inductor: `pexpr`, and the printers of `torch/utils/_sympy/printers.py`.
 """
@@ -21,21 +21,24 @@ from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS, PythonPrinter
 
 UNARY = "OpaqueUnaryFn_"
-"""How torch calls its sympy functions that stand for those of `math`."""
+"""The prefix of torch's sympy functions that represent functions of `math`."""
 ROUNDED = {"FloorToInt": "floor", "CeilToInt": "ceil", "TruncToInt": "trunc"}
-"""Those that round, which have names of their own."""
+"""The rounding functions, which do not have this prefix."""
 MATH = "math"
 POWER = SYMPY_FUNCTIONS["torch.PowByNatural"]
 
 
 def size_text(size: Any, used: set[str]) -> str:
-    """A symbolic number as a Python expression over its symbols; `used` gets the modules in it."""
+    """Return a symbolic number as a Python expression; adds the modules that it uses to `used`."""
     return str(_Printer(used).doprint(size))
 
 
 def is_infix(item: Any) -> bool:
-    """Is it a function that is written with a sign between its arguments?  torch says so by a
-    precedence below that of calls; sympy takes any function for a call."""
+    """Is the function printed as an infix operator?
+
+    torch gives such a function a lower precedence than a call.  sympy treats every function as a
+    call.
+    """
     is_shift = isinstance(item, POWER) and item.args[0] == 2  # has its own parentheses
     return (
         isinstance(item, sympy.Function) and precedence(item) < PRECEDENCE["Func"] and not is_shift
@@ -53,7 +56,7 @@ class _Printer(PythonPrinter):
         return self._math(function, expr) if function != name else str(super()._print(expr))
 
     def _math(self, function: str, expr: Any) -> str:
-        """A call of a function of `math`."""
+        """Return a call of a function of `math`."""
         self.used.add(MATH)
         return f"math.{function}({self._print(expr.args[0])})"
 
@@ -69,7 +72,7 @@ class _Printer(PythonPrinter):
         return self._divided(expr) or str(super()._print_Mul(expr))
 
     def _divided(self, expr: Any) -> str:
-        """`s0/2 + s0**2/2` is an integer, which a division of floats need not give exactly."""
+        """Print `s0/2 + s0**2/2` as one integer division, because float division is not exact."""
         if not any(isinstance(part, sympy.Rational) and part.q != 1 for part in expr.atoms()):
             return ""
         above, below = expr.as_numer_denom()
@@ -106,7 +109,7 @@ class _Printer(PythonPrinter):
         return f"(-{self._print(sympy.floor(-expr.args[0]))})"
 
     def _print_PowByNatural(self, expr: Any) -> str:
-        """`1 << n` is a power of 2 to torch; Python refuses an n below 0."""
+        """torch represents `1 << n` as a power of 2; Python raises an error if n is negative."""
         if expr.args[0] == 2:
             return f"(1 << ({self._print(expr.args[1])}))"
         return str(super()._print_PowByNatural(expr))

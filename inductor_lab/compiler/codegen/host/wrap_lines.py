@@ -1,4 +1,4 @@
-"""Lines of Python text that are not too long to read."""
+"""Wraps long lines of Python text."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ WORD = re.compile(r"""'\w*'|"[\w:]*\"""")
 
 
 def wrapped(text: str) -> list[str]:
-    """Break a long line at spaces inside its brackets (never where there is a string that may hold
-    any)."""
+    """Break a long line at spaces inside brackets.
+
+    A line is not broken if it has a string or comment that could contain spaces.
+    """
     if len(text) <= WIDTH or not set("\"'#").isdisjoint(WORD.sub("", text)):
         return [text]
     indent = " " * (len(text) - len(text.lstrip()))
@@ -27,7 +29,7 @@ def wrapped(text: str) -> list[str]:
 
 
 def _glued(text: str) -> str:
-    """The text with spaces outside of brackets made unbreakable: Python ends a statement there."""
+    """Make spaces outside brackets unbreakable, because a line break there ends a statement."""
     depth, out = 0, []
     for character in text:
         depth += (character in "([{") - (character in ")]}")

@@ -1,1 +1,1 @@
-"""The Triton printer."""
+"""Prints loop trees as Triton kernels."""

@@ -1,9 +1,9 @@
-"""What accumulates along the rows of a block, or along a search, as lines of Triton.
+"""Prints reductions, scans and binary searches as lines of Triton.
 
-    acc0 = lab.row_sum(t0)                                  a row in one block
-    acc0_block = acc0_block + t0                            one in several: reduced after the loop
-    acc0 = lab.row_sum(lab.of_all_parts(acc0_part, ...))    one in several programs
-    acc0, acc0_before = lab.scan_sum(t0, acc0_before)       a scan, in either
+    acc0 = lab.row_sum(t0)                                  a row that fits in one block
+    acc0_block = acc0_block + t0                            a longer row, reduced after the loop
+    acc0 = lab.row_sum(lab.of_all_parts(acc0_part, ...))    a row that several programs share
+    acc0, acc0_before = lab.scan_sum(t0, acc0_before)       a scan of one block or several
     acc0 = tl.where(acc0_open & ~t0, j0 + 1, acc0)          a binary search
 """
 
@@ -37,7 +37,7 @@ class Accumulations(Lines):
         dtype = TRITON_TYPES[init.dtype]
         self._line(f"{name}_block = tl.full({shape}, {start}, tl.{dtype})")
         if init.kind in ("argmax", "argmin"):
-            # where nothing is better than the neutral value, all are it: the first is the extreme
+            # if no element is better than the neutral value, all are equal to it: return the first
             self._line(f"{name}_at = tl.full({shape}, 0, {self._index_dtype()})")
 
     def _accumulate(self, stmt: Accumulate) -> None:
@@ -62,7 +62,7 @@ class Accumulations(Lines):
             self._finish(stmt.name, self._neutralized(init, value, row))
 
     def _accumulate_position(self, stmt: Accumulate, value: Value, row: Row) -> None:
-        """Argmax and argmin go by pairs of a value and its position."""
+        """Accumulate argmax or argmin, as pairs of a value and its position."""
         assert stmt.position is not None
         init = self.inits[stmt.name]
         block = self._neutralized(init, value, row)
@@ -76,12 +76,12 @@ class Accumulations(Lines):
             self._finish(name, block, at)
 
     def _positions(self, position: Index, row: Row, dtype: str = "tl.int64") -> str:
-        """The whole block of positions; as narrow as indices are, they cost half."""
+        """Return a full block of positions.  32-bit positions need half as many registers."""
         place = self.text.index(position).text
         return f"tl.broadcast_to(tl.cast({place}, {dtype}), [XBLOCK, {row.block_name}])"
 
     def _start_scan(self, name: str) -> None:
-        """The carry into the first block: the neutral value, and of a position also where it is."""
+        """Print the carry into the first block: the neutral value, and its position if needed."""
         init = self.inits[name]
         self.origins = init.origins
         start = literal(neutral(init.kind, init.dtype), init.dtype)
@@ -92,7 +92,7 @@ class Accumulations(Lines):
         self._line(f"{name}_before = {whole}")
 
     def _scan(self, stmt: Accumulate, value: Value, row: Row) -> None:
-        """The values of a scan in this block, and the carry for the next block."""
+        """Print the values of a scan in this block, and the carry for the next block."""
         name = stmt.name
         operands, kept = [self._neutralized(self.inits[name], value, row)], [f"{name}_before"]
         if stmt.position is not None:
@@ -104,9 +104,10 @@ class Accumulations(Lines):
         self.text.temps[name] = Value(name, frozenset(["x", row.prefix]))
 
     def _neutralized(self, init: Init, value: Value, row: Row) -> str:
-        """The whole block of values, with the neutral one beyond the end of the row."""
+        """Return a full block of values, with the neutral value beyond the end of the row."""
         text, block = value.text, f"[XBLOCK, {row.block_name}]"
-        enough = row.masked and init.kind not in POSITIONS  # the mask widens it; not for a pair
+        # the `tl.where` of the mask broadcasts the value, but not the position of a pair
+        enough = row.masked and init.kind not in POSITIONS
         if value.number:
             text = f"tl.full({block}, {text}, tl.{TRITON_TYPES[init.dtype]})"
         elif value.dims != {"x", row.prefix} and not (enough and row.prefix in value.dims):
@@ -117,18 +118,18 @@ class Accumulations(Lines):
         return text
 
     def _finish(self, name: str, block: str, at: str = "") -> None:
-        """From a block to one value for each row."""
+        """Reduce a block to one value for each row."""
         init = self.inits[name]
         at = at or f"{name}_at"
         text = template(FINISH, init.kind, init.dtype).format(block, at)
         self.origins = init.origins
         if self.row is not None and self.row.cover is Cover.SHARED:
-            text = template(FINISH, init.kind, init.dtype).format(self._of_all_parts(name, text))
+            text = template(FINISH, init.kind, init.dtype).format(self._combine_parts(name, text))
         result = self._bind(name, Value(text, frozenset("x")))
         self.text.temps[name] = result
 
-    def _of_all_parts(self, name: str, text: str) -> str:
-        """What the programs of a row have each found for their part, a block of it."""
+    def _combine_parts(self, name: str, text: str) -> str:
+        """Return a block with the result of each part of a shared row."""
         row, init = self.blocks.shared, self.inits[name]
         assert row is not None, "no row is shared"
         own = self._bind(f"{name}_part", Value(text, frozenset("x")))
@@ -142,7 +143,7 @@ class Accumulations(Lines):
     # ---- searches ----------------------------------------------------------------------------
 
     def _bisect(self, loop: Loop) -> None:
-        """A binary search for each point: the interval is `name` .. `name_end`."""
+        """Print a binary search for each point.  The interval is `name` .. `name_end`."""
         (found,) = [s for s in loop.body if isinstance(s, Accumulate)]
         name, at, dims = found.name, loop.axis.name, self._point_dims()
         self.origins = found.origins
@@ -163,12 +164,12 @@ class Accumulations(Lines):
         self.text.temps[name] = Value(name, dims)
 
     def _point_dims(self) -> Dims:
-        """The block dimensions along which points vary."""
+        """Return the block dimensions along which points vary."""
         tiled = self.blocks.rows.values() if self.blocks.tiled is not None else ()
         return frozenset(["x", *(row.prefix for row in tiled)])
 
     def _halve(self, found: Accumulate) -> None:
-        """Go on in the half of the open places where the first one that holds is."""
+        """Keep the half of the interval that contains the first position that matches."""
         name, holds = found.name, self._bind(f"{found.name}_holds", self.text.value(found.value))
         assert found.position is not None, "a search is for a position"
         at = self.text.index(found.position).text

@@ -1,4 +1,4 @@
-"""The shape of a loop tree as blocks see it: outer loops, inner loops, and what they touch."""
+"""The loop structure that determines blocks: outer loops, inner loops, and memory accesses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from inductor_lab.compiler.ir.row_major import parts_of
 
 
 def outer_loops(tree: tuple[Stmt, ...]) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]]:
-    """The independent outermost loops; what is computed between them joins the body."""
+    """Return the parallel outermost loops and the body.
+
+    Values that are computed between these loops move into the body.
+    """
     axes: list[Axis] = []
     before: list[Stmt] = []
     while True:
@@ -39,9 +42,10 @@ def outer_loops(tree: tuple[Stmt, ...]) -> tuple[tuple[Axis, ...], tuple[Stmt, .
 
 
 def flattened(loop: Loop) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]] | None:
-    """A nest of loops as one: its axes and the statements of one point; None if it is no such nest.
+    """Flatten nested loops to one: return its axes and the statements of one point, or None.
 
-    Values computed between the loops move inside; accumulators started there make it impossible.
+    Values that are computed between the loops move inside.  Loops with accumulators that start
+    between them cannot be flattened.
     """
     inside = [s for s in loop.body if isinstance(s, Loop)]
     if not inside:
@@ -61,7 +65,7 @@ def flattened(loop: Loop) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]] | None:
 
 
 def inner_loops(body: tuple[Stmt, ...]) -> Iterator[tuple[tuple[Axis, ...], tuple[Stmt, ...]]]:
-    """The loops that become block dimensions."""
+    """Yield the loops that become block dimensions."""
     for stmt in body:
         if isinstance(stmt, Loop) and stmt.kind is not LoopKind.BISECT:
             flat = flattened(stmt) if stmt.kind is not LoopKind.ORDERED else None
@@ -72,7 +76,7 @@ def inner_loops(body: tuple[Stmt, ...]) -> Iterator[tuple[tuple[Axis, ...], tupl
 
 
 def flat_indices(body: tuple[Stmt, ...]) -> Iterator[Index]:
-    """The places in memory that statements touch."""
+    """Yield the index of each load and store."""
     for stmt in walk(body):
         if not isinstance(stmt, Accumulate):
             yield from places(stmt)
@@ -83,9 +87,12 @@ def flat_indices(body: tuple[Stmt, ...]) -> Iterator[Index]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row is read or written; its loops are one, `rindex`, so that those of several loops
-    can be compared.  `loop` is the number of the statement, `in_row` true where it is a loop and
-    the place differs along it."""
+    """A load or store in a row.
+
+    The loops over the row are flattened to one axis, `rindex`, so that accesses in different loops
+    can be compared.  `loop` is the number of the statement.  `in_row` means that the statement is
+    a loop and the index varies along it.
+    """
 
     access: Load | Store
     index: Index
@@ -98,7 +105,7 @@ class Place:
 
 
 def row_places(body: tuple[Stmt, ...]) -> Iterator[Place]:
-    """What a body reads and writes."""
+    """Yield the loads and stores of a body."""
     for number, stmt in enumerate(body):
         flat = flattened(stmt) if isinstance(stmt, Loop) else None
         axes, inside = flat or ((), (stmt,))
@@ -109,8 +116,8 @@ def row_places(body: tuple[Stmt, ...]) -> Iterator[Place]:
             yield Place(access, index.substitute(one), number, bool(set(axes) & {*index.axes()}))
 
 
-def read_again(body: tuple[Stmt, ...]) -> dict[str, torch.dtype]:
-    """Buffers of which several loops read elements of the row, and their dtypes."""
+def reread_buffers(body: tuple[Stmt, ...]) -> dict[str, torch.dtype]:
+    """Return the buffers whose row elements are read by more than one loop, with their dtypes."""
     places = (place for place in row_places(body) if place.in_row)
     loads = {(p.buffer, p.access.dtype, p.loop) for p in places if isinstance(p.access, Load)}
     loops = Counter((name, dtype) for name, dtype, _ in loads)
@@ -118,13 +125,12 @@ def read_again(body: tuple[Stmt, ...]) -> dict[str, torch.dtype]:
 
 
 def unit_axis(index: Index, axes: tuple[Axis, ...]) -> Axis | None:
-    """The axis of `axes` along which neighbours are neighbours in memory."""
+    """Return the axis of `axes` with stride 1."""
     return next((axis for axis in axes if is_int(index.coefficient(axis), 1)), None)
 
 
 def strides_favour_points(body: tuple[Stmt, ...], outer: tuple[Axis, ...]) -> bool:
-    """Are neighbouring points neighbours in memory, in more of what is accessed than neighbouring
-    row elements?"""
+    """Are more accesses contiguous along the points than along the row?"""
     votes = 0
     for axes, inner in inner_loops(body):
         for index in flat_indices(inner):

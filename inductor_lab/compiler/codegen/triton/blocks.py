@@ -1,4 +1,4 @@
-"""How a loop tree is cut into blocks: what one Triton program computes, and the table of sizes.
+"""Splits a loop tree into blocks.  A Triton program computes one block.
 
     for i0 < 8192: for i1 < 768:          xindex: XBLOCK points of the flattened outer loops
       t = ...                        →
@@ -21,11 +21,11 @@ from inductor_lab.compiler.codegen.triton.block_loops import (
     flat_indices,
     inner_loops,
     outer_loops,
-    read_again,
+    reread_buffers,
     strides_favour_points,
     unit_axis,
 )
-from inductor_lab.compiler.codegen.triton.shared_rows import cut_of_row
+from inductor_lab.compiler.codegen.triton.shared_rows import split_row
 from inductor_lab.compiler.ir.gpu_sizes import LONGEST_HELD, ROW_ELEMENTS
 from inductor_lab.compiler.ir.index import (
     Axis,
@@ -43,48 +43,48 @@ from inductor_lab.compiler.schedule.facts import real_axes
 from inductor_lab.compiler.schedule.schedule import Group
 
 POINTWISE = ((1 << 20, 1024, 4), (1 << 17, 512, 4), (1 << 14, 256, 4), (0, 128, 4))
-"""(at least this many points, XBLOCK, warps): fill the machine first, then give threads more.
+"""(minimum number of points, XBLOCK, warps).  First fill the GPU, then give each thread more work.
 
-The sizes of this file are chosen, not measured one by one: change one, and run `python -m
-benchmarks.gpu` (benchmarks/RESULTS.md has what they give together on an H200)."""
+The sizes in this file were chosen together, not measured one by one.  After a change, run `python
+-m benchmarks.gpu` (benchmarks/RESULTS.md has the results on an H200)."""
 
 MOST_POINTS = 256
-"""XBLOCK of very short columns."""
+"""XBLOCK for very short columns."""
 
 ROLLED_ROW = 2048
-"""RBLOCK of a long contiguous row."""
+"""RBLOCK for a long contiguous row."""
 
-ROLLED_AGAIN = ((24 * 1024, 8192), (12 * 1024, 4096), (0, ROLLED_ROW))
-"""(at least so many bytes of a row that several loops read, RBLOCK): of large programs few run at a
-time, so that their rows are still in the caches when they are read again."""
+ROLLED_REREAD = ((24 * 1024, 8192), (12 * 1024, 4096), (0, ROLLED_ROW))
+"""(minimum number of bytes of a row that several loops read, RBLOCK).  Fewer large programs run at
+the same time, so that their rows are still in the caches at the next read."""
 
 ROLLED_LONE_ROW = 8192
 FEW_ROWS = 512
-"""Where fewer rows than this leave most of the GPU idle, each of them is read in larger blocks."""
+"""Fewer rows than this leave most of the GPU idle, so each row is read in larger blocks."""
 
 COLUMNS = ((48 << 10, 64, 8, 32), (1 << 12, 64, 32, 32), (0, 16, 128, 128))
-"""(at least this many points, XBLOCK, RBLOCK, the longest that is held whole) where neighbours in
-memory are different rows: many small programs read faster than few large ones."""
+"""(minimum number of points, XBLOCK, RBLOCK, longest row in one block) if memory is contiguous
+across rows.  Many small programs then read faster than a few large ones."""
 
 ELEMENTS_PER_WARP = 256
-"""Eight elements a thread: two 16-byte accesses of float32."""
+"""Eight elements per thread: two 16-byte accesses of float32."""
 
-MOST_WARPS, MOST_WARPS_AGAIN = 16, 32
-"""Of a program; of one whose loops read a row again."""
+MOST_WARPS, MOST_WARPS_REREAD = 16, 32
+"""The maximum number of warps of a program, and of a program whose loops read a row repeatedly."""
 
 TILE = 32
-"""Both sides of a tile: a full line of 128 bytes of float32 along either axis."""
+"""The side of a tile.  Along both axes, it is a full 128-byte line of float32."""
 
 LARGE_TILE, LARGE_TILE_WARPS = 64, 8
 MANY_TILES = 1024
-"""Where there are so many large tiles, each of them takes the place of four."""
+"""If there are at least this many large tiles, large tiles are used.  One replaces four."""
 
 WIDE_TILE, MOST_IDLE = 1024, 0.125
-"""Elements of a tile that has no transposed access, as long a piece of a row as may be; the part of
-its lanes that may be beyond the end of the row."""
+"""The elements of a tile without transposed accesses, which covers as much of a row as possible,
+and the maximum fraction of its lanes that can be beyond the end of the row."""
 
 MOST_TILES = 65_535
-"""Length of the second dimension of a grid."""
+"""The maximum size of the second dimension of a grid."""
 
 INT32_REACH = 1 << 31
 
@@ -100,9 +100,9 @@ class Cover(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The second block dimension: all inner loops with one extent, or one outer loop of a tile.
+    """The second block dimension: all inner loops with the same extent, or an outer loop of a tile.
 
-    `prefix` starts its names (`rindex`, `rmask`); `block_name` is the constant (`RBLOCK`).
+    `prefix` starts its names (`rindex`, `rmask`).  `block_name` is the constant (`RBLOCK`).
     """
 
     prefix: str
@@ -116,12 +116,12 @@ class Row:
 
     @property
     def axis(self) -> Axis:
-        """All loops of this extent as one."""
+        """One axis for all loops with this extent."""
         return Axis(f"{self.prefix}index", self.extent)
 
     @property
     def parts(self) -> int:
-        """Blocks that make a row, of one that programs share."""
+        """The number of blocks of a shared row."""
         assert isinstance(self.extent, int), "rows of unknown length are not shared"
         return -(-self.extent // self.block)
 
@@ -133,9 +133,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The outer loops flattened to `xnumel` points, XBLOCK a program, and the rows inside.
+    """The outer loops, flattened to `xnumel` points with XBLOCK points per program, and the rows.
 
-    `tiled` is the outer loop that is a row of its own and not among the points.
+    `tiled` is the outer loop that is the second dimension of a tile.  It is not among the points.
     """
 
     outer: tuple[Axis, ...]
@@ -155,7 +155,7 @@ class Blocks:
 
     @property
     def elements(self) -> int:
-        """Of the largest block that a program has at a time."""
+        """The elements of the largest block of a program."""
         return self.xblock * max((row.block for row in self.rows.values()), default=1)
 
     @property
@@ -166,43 +166,50 @@ class Blocks:
 
     @property
     def shared(self) -> Row | None:
-        """The row that programs share, if they do."""
+        """The row that several programs share, or None."""
         return next((row for row in self.rows.values() if row.cover is Cover.SHARED), None)
 
     @property
     def words(self) -> int:
-        """What the programs of a shared row exchange: the result of each part of each reduction."""
+        """The number of results that the programs of a shared row exchange.
+
+        There is one for each part of each reduction.
+        """
         kept = sum(isinstance(stmt, Init) for stmt in walk(self.body))
         return kept * self.shared.parts if self.shared is not None else 0
 
     @property
     def xaxis(self) -> Axis:
-        """The outer loops as one."""
+        """One axis for all outer loops."""
         return Axis("xindex", self.xnumel)
 
 
 MOST_ELEMENTS_PER_THREAD = 64
-"""Of a block that a measurement tries: registers for more are not there."""
+"""The limit for candidate blocks.  A thread does not have registers for more elements."""
 
 
-def others(blocks: Blocks) -> list[Blocks]:
-    """What else the same loops may be cut into, for a measurement to choose from: blocks of half,
-    twice and four times the size, with half and twice the warps."""
+def alternatives(blocks: Blocks) -> list[Blocks]:
+    """Return other block sizes for the same loops, as candidates for tuning.
+
+    Blocks have half, two and four times the size, and half and twice the number of warps.
+    """
     found = [blocks]
     for step in (-1, 0, 1, 2) if blocks.shared is None else ():
         cut = _scaled(blocks, step)
         most = 32 * MOST_ELEMENTS_PER_THREAD
         for warps in (cut.warps // 2, cut.warps, cut.warps * 2):
             other = replace(cut, warps=warps)
-            fits = 1 <= warps <= MOST_WARPS_AGAIN and cut.elements <= warps * most
+            fits = 1 <= warps <= MOST_WARPS_REREAD and cut.elements <= warps * most
             if fits and other not in found:
                 found.append(other)
     return found[1:]
 
 
 def _scaled(blocks: Blocks, step: int) -> Blocks:
-    """Blocks `2**step` times as large, as far as there is so much: longer pieces of rows that are
-    read in pieces, else more points."""
+    """Scale blocks by `2**step`, up to the extent of the loops.
+
+    If there are rolled rows, RBLOCK is scaled, otherwise XBLOCK.
+    """
 
     def scaled(block: int, whole: Size) -> int:
         larger = block << step if step > 0 else block >> -step
@@ -216,9 +223,9 @@ def _scaled(blocks: Blocks, step: int) -> Blocks:
 
 
 def with_atomics(group: Group, buffers: Mapping[str, Buffer]) -> Group:
-    """Points of a scatter that may meet are independent where the machine has an atomic for them.
+    """Make the points of a scatter parallel if there is an atomic operation for it.
 
-    Of several plain stores to one place any may win on a GPU, as in eager.
+    If several plain stores write to the same place on a GPU, any of them can win, as in eager mode.
     """
     nest = group.nests[0]
     if not isinstance(nest, Scatter):
@@ -228,19 +235,19 @@ def with_atomics(group: Group, buffers: Mapping[str, Buffer]) -> Group:
 
 
 def blocks_of(tree: tuple[Stmt, ...], *, tiles: bool = True, shared: bool = False) -> Blocks:
-    """Cut a loop tree into outer loops and a body, and choose the block sizes.
+    """Split a loop tree into outer loops and a body, and choose the block sizes.
 
-    Without `tiles`, the grid has one dimension.  Where `shared`, programs may share a row.
+    Without `tiles`, the grid has one dimension.  With `shared`, programs can share a row.
     """
     outer, body = outer_loops(tree)
     xnumel = product(axis.size for axis in outer)
     extents = list(dict.fromkeys(product(a.size for a in axes) for axes, _ in inner_loops(body)))
-    again = read_again(body) if extents else {}
-    if shared and (cut := cut_of_row(outer, body, extents, again)):
+    reread = reread_buffers(body) if extents else {}
+    if shared and (cut := split_row(outer, body, extents, reread)):
         part, warps = cut
         return Blocks(outer, body, 1, {extents[0]: Row("r", extents[0], part, Cover.SHARED)}, warps)
     if extents:
-        nbytes = sum(dtype.itemsize for dtype in again.values())
+        nbytes = sum(dtype.itemsize for dtype in reread.values())
         return _blocks_of_rows(outer, body, extents, nbytes)
     tile = _tile(outer, body) if tiles else None
     if tile is not None:
@@ -252,11 +259,11 @@ def blocks_of(tree: tuple[Stmt, ...], *, tiles: bool = True, shared: bool = Fals
 
 
 def _tile(outer: tuple[Axis, ...], body: tuple[Stmt, ...]) -> Blocks | None:
-    """A tile of two loops, where buffers differ in the loop along which they are contiguous.
+    """Return a tile of two loops if buffers are contiguous along different loops.
 
-    The loop along which the stores are contiguous becomes the row, the other one the last of the
-    points, so that every access has neighbours in memory within the tile.  What is read along the
-    other one alone (a bias of each channel) is read once for a long piece of the row.
+    The loop along which the stores are contiguous becomes the row.  The other loop becomes the last
+    of the points, so that every access is contiguous within the tile.  A value that depends only on
+    the other loop (the bias of a channel) is read once for a long piece of the row.
     """
     places = [s.index for s in walk(body) if isinstance(s, Store)]
     if not all(index.is_affine for index in places):
@@ -283,23 +290,23 @@ def _tile(outer: tuple[Axis, ...], body: tuple[Stmt, ...]) -> Blocks | None:
 
 
 def _piece_of_row(length: int) -> int:
-    """The longest piece with few idle lanes."""
+    """Return the longest piece with few idle lanes."""
     pieces = (WIDE_TILE >> step for step in range((WIDE_TILE // TILE).bit_length()))
     return next((n for n in pieces if -length % n <= MOST_IDLE * length), TILE)
 
 
 def _side_of_tile(length: int, points: int) -> tuple[int, int]:
-    """The side of a tile along a loop of `length`, and the warps that compute one."""
+    """Return the side of a tile along a loop of `length`, and its number of warps."""
     if length >= LARGE_TILE and points >= MANY_TILES * LARGE_TILE**2:
         return LARGE_TILE, LARGE_TILE_WARPS
     return TILE, TILE * TILE // ELEMENTS_PER_WARP
 
 
 def _blocks_of_rows(
-    outer: tuple[Axis, ...], body: tuple[Stmt, ...], extents: list[Size], again: int
+    outer: tuple[Axis, ...], body: tuple[Stmt, ...], extents: list[Size], reread: int
 ) -> Blocks:
-    """Blocks of rows; several loops read `again` bytes of each element."""
-    xblock, sizes = _row_blocks(body, outer, extents, again)
+    """Return blocks of rows; several loops read `reread` bytes of each element."""
+    xblock, sizes = _row_blocks(body, outer, extents, reread)
     letters = ["r"] if len(extents) == 1 else [f"r{k}_" for k in range(len(extents))]
     rows = {
         extent: Row(letter, extent, block, cover)
@@ -307,15 +314,15 @@ def _blocks_of_rows(
     }
     elements = xblock * max(row.block for row in rows.values())
     rolled = any(row.cover is Cover.ROLLED for row in rows.values())
-    most = MOST_WARPS_AGAIN if rolled and again else MOST_WARPS
+    most = MOST_WARPS_REREAD if rolled and reread else MOST_WARPS
     warps = max(1, min(most, elements // ELEMENTS_PER_WARP))
     return Blocks(outer, body, xblock, rows, warps)
 
 
 def _row_blocks(
-    body: tuple[Stmt, ...], outer: tuple[Axis, ...], extents: list[Size], again: int
+    body: tuple[Stmt, ...], outer: tuple[Axis, ...], extents: list[Size], reread: int
 ) -> tuple[int, list[tuple[int, Cover]]]:
-    """XBLOCK, and for each extent its block and whether it is held whole."""
+    """Return XBLOCK, and for each extent its block size and how blocks cover it."""
     points = hint(product(axis.size for axis in outer), 1 << 12)
     longest = max(power_of_2(max(_length(extent), 1)) for extent in extents)
     kept = any(isinstance(stmt, Local) for stmt in walk(body))  # in registers: one block holds it
@@ -323,11 +330,11 @@ def _row_blocks(
         xblock, rolled, most = next(sizes for least, *sizes in COLUMNS if points >= least)
         xblock = max(xblock, ROW_ELEMENTS // max(longest, ROW_ELEMENTS // MOST_POINTS))
     else:
-        most = LONGEST_HELD  # longer ones are read RBLOCK elements at a time
+        most = LONGEST_HELD  # longer rows are read RBLOCK elements at a time
         xblock = max(1, ROW_ELEMENTS // longest)
         rolled = ROLLED_ROW if points >= FEW_ROWS else ROLLED_LONE_ROW
-        if nbytes := max(map(_length, extents)) * again:
-            rolled = next(block for least, block in ROLLED_AGAIN if nbytes >= least)
+        if nbytes := max(map(_length, extents)) * reread:
+            rolled = next(block for least, block in ROLLED_REREAD if nbytes >= least)
     sizes = []
     for extent in extents:
         block = power_of_2(max(_length(extent), 1))
@@ -339,19 +346,19 @@ def _row_blocks(
 
 
 def _length(extent: Size) -> int:
-    """The elements of a row; a row of unknown length is taken to be long."""
+    """Return the number of elements of a row; a row of symbolic length is assumed to be long."""
     return extent if isinstance(extent, int) else ROLLED_ROW
 
 
 def power_of_2(number: int) -> int:
-    """The smallest power of two that is not below `number`."""
+    """Return the smallest power of two that is at least `number`."""
     return 1 << (number - 1).bit_length()
 
 
 def reach(
     parameters: Iterable[Parameter], buffers: Mapping[str, Buffer], blocks: Blocks
 ) -> tuple[Size, ...]:
-    """The extents that its indices must be able to hold: points, and offsets in each buffer."""
+    """Return the extents that indices must be able to represent: points, and buffer offsets."""
     found: dict[Size, None] = {blocks.xnumel: None}
     found.update((mul_sizes(blocks.xnumel, extent), None) for extent in blocks.rows)
     for parameter in parameters:
@@ -365,13 +372,13 @@ def reach(
 
 
 def index_type(reached: tuple[Size, ...]) -> str:
-    """`"int32"` where it is enough, `"int64"`, or `"INDEX"` if only a launch can tell."""
+    """Return `"int32"` if it is sufficient, `"int64"`, or `"INDEX"` if it depends on the launch."""
     if any(isinstance(size, int) and size >= INT32_REACH for size in reached):
         return "int64"
     return "int32" if all(isinstance(size, int) for size in reached) else "INDEX"
 
 
-def needs_of_launch(counted_in: str, reached: Sequence[Size], asserts: bool) -> dict[str, Any]:
-    """Entries of `Kernel.launch` for what a launch has to check."""
-    needs: dict[str, Any] = {"reach": reached} if counted_in == "INDEX" else {}
-    return {**needs, "asserts": True} if asserts else needs
+def launch_checks(index: str, reached: Sequence[Size], asserts: bool) -> dict[str, Any]:
+    """Return the entries of `Kernel.launch` for the checks at launch."""
+    checks: dict[str, Any] = {"reach": reached} if index == "INDEX" else {}
+    return {**checks, "asserts": True} if asserts else checks

@@ -1,4 +1,4 @@
-"""A combo in Triton: one function for each kind of part; the program's number says which it runs.
+"""Prints a combo in Triton: one function per distinct part, selected by the program's number.
 
     block = tl.program_id(0)
     if block < 2304:
@@ -6,7 +6,7 @@
     elif block < 2307:
         part1(block - 2304, in2, in3, out1, 256)    three of 256
 
-Parts with the same text are one function.
+Parts with the same text share one function.
 
 Inductor: `codegen/triton_combo_kernel.py`, `ComboKernel.SequentialDispatch`.
 """
@@ -24,7 +24,7 @@ from inductor_lab.compiler.codegen.triton.blocks import (
     Blocks,
     blocks_of,
     index_type,
-    needs_of_launch,
+    launch_checks,
     reach,
 )
 from inductor_lab.compiler.codegen.triton.statements import Printer
@@ -33,12 +33,12 @@ from inductor_lab.compiler.ir.program import Buffer
 from inductor_lab.compiler.schedule.schedule import Group
 
 BLOCK = "block"
-"""The first argument of a part's function: which of its blocks to compute."""
+"""The first argument of the function of a part: the number of the block to compute."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part: the text of its function (less its name) and what it is called with."""
+    """One part: the body of its function, and its arguments."""
 
     lines: tuple[Line, ...]
     parameters: tuple[Parameter, ...]
@@ -47,14 +47,14 @@ class Part:
 
     @property
     def text(self) -> tuple[str, ...]:
-        """The arguments and the lines of its function: one may have a size that no line asks."""
+        """The arguments and the lines of the function.  An argument can be unused by the lines."""
         return (*(given.name for given in self.parameters), *(line.text for line in self.lines))
 
 
 def combo_kernel(
     group: Group, buffers: Mapping[str, Buffer], name: str, device: str, ops: Mapping[str, str]
 ) -> Kernel:
-    """Print a combo; see `triton.triton_kernel`."""
+    """Print a combo; see `printer.triton_kernel`."""
     trees = [build_tree(part, buffers) for part in group.combined]
     tree = tuple(stmt for part in trees for stmt in part)
     parameters = kernel_parameters(tree, buffers)
@@ -74,13 +74,13 @@ def combo_kernel(
         "num_warps": max(cut.warps for cut in blocks),
         "parts": tuple((cut.xnumel, cut.xblock) for cut in blocks),
     }
-    launch |= needs_of_launch(index, reached, asserts)
+    launch |= launch_checks(index, reached, asserts)
     lines = tuple(_Text(caller, parts).lines())
     return Kernel(name, "triton", device, Code(lines), parameters, group, buffers, launch)
 
 
 class _Text:
-    """The functions of the parts, each text once, and the kernel that calls them."""
+    """Prints the functions of the parts, each distinct text once, and the kernel."""
 
     def __init__(self, caller: Printer, parts: list[Part]) -> None:
         self.caller, self.parts = caller, parts
@@ -101,7 +101,7 @@ class _Text:
         yield from self.calls()
 
     def calls(self) -> Iterator[Line]:
-        """Each part for its range of block numbers."""
+        """Yield the call of each part, for its range of block numbers."""
         given = {(p.buffer, p.symbol): p.name for p in self.caller.parameters}
         ends = list(self.ends())
         for name, value in ends:
@@ -119,7 +119,7 @@ class _Text:
             word, start = "elif", end
 
     def ends(self) -> Iterator[tuple[str, str]]:
-        """The number after the last block of each part: a name, and its value as text."""
+        """Yield the number after the last block of each part: a name, and its value as text."""
         total, text = 0, ""
         for number, part in enumerate(self.parts):
             points, block = part.blocks.xnumel, part.blocks.xblock

@@ -1,15 +1,15 @@
 # ruff: noqa: ANN001, ANN201, ANN202
 # mypy: ignore-errors
-"""Small functions that our Triton kernels call as `lab.…`, written in Triton.
+"""Small Triton functions that our kernels call as `lab.…`.
 
-They hold what `triton.language` leaves to its users: reductions of the rows of a block in which NaN
-wins, integer division as Python has it, and random numbers that do not change with the release.
-There are no annotations because Triton reads an annotation as a request to compile.
+They provide what `triton.language` does not have: row reductions in which NaN wins, integer
+division as in Python, and random numbers that do not depend on the Triton release.  The functions
+have no annotations, because Triton reads an annotation as a request to compile.
 
-Only builtins of `tl` and functions of this file are called, never a `@triton.jit` function of
-Triton's own (`tl.sum`, `tl.rand`): those belong to the compiler or to the interpreter, for the
-whole process, from the moment Triton is imported.  `codegen/triton/function.py` copies this file
-for either use.
+The functions call only builtins of `tl` and functions of this file, never a `@triton.jit` function
+of Triton (`tl.sum`, `tl.rand`).  When Triton is imported, it decides for the whole process whether
+its own functions are compiled or interpreted.  `codegen/triton/function.py` copies this file for
+each of the two uses.
 
 Inductor: `runtime/triton_helpers.py`.
 """
@@ -23,25 +23,25 @@ from triton.language.extra import libdevice
 
 @triton.jit
 def maximum(a, b):
-    """The larger; NaN if either is NaN."""
+    """Return the larger; NaN if either is NaN."""
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def minimum(a, b):
-    """The smaller; NaN if either is NaN."""
+    """Return the smaller; NaN if either is NaN."""
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def relu(a):
-    """The larger of `a` and 0, in the dtype of `a`; NaN stays NaN."""
+    """Return the larger of `a` and 0, in the dtype of `a`; NaN stays NaN."""
     return maximum(a, tl.full([], 0, a.dtype))
 
 
 @triton.jit
 def _beats(a, b, further):
-    """Does `a` win over `b`?  NaN beats all, otherwise what is `further` up or down."""
+    """Does `a` win over `b`?  NaN beats all; otherwise `a` wins if it is `further` up or down."""
     return further | ((a != a) & (b == b))
 
 
@@ -52,7 +52,7 @@ def _ties(a, b):
 
 @triton.jit
 def later_max(value_a, at_a, value_b, at_b):
-    """Of two (value, position) pairs the larger; NaN beats all, the lower position breaks ties."""
+    """Return the larger (value, position) pair; NaN beats all, the lower position breaks ties."""
     first = _ties(value_a, value_b) & (at_a <= at_b)
     keep_a = _beats(value_a, value_b, value_a > value_b) | first
     return tl.where(keep_a, value_a, value_b), tl.where(keep_a, at_a, at_b)
@@ -60,7 +60,7 @@ def later_max(value_a, at_a, value_b, at_b):
 
 @triton.jit
 def later_min(value_a, at_a, value_b, at_b):
-    """Of two (value, position) pairs the smaller; NaN beats all, the lower position breaks ties."""
+    """Return the smaller (value, position) pair; NaN beats all, the lower position breaks ties."""
     first = _ties(value_a, value_b) & (at_a <= at_b)
     keep_a = _beats(value_a, value_b, value_a < value_b) | first
     return tl.where(keep_a, value_a, value_b), tl.where(keep_a, at_a, at_b)
@@ -68,21 +68,21 @@ def later_min(value_a, at_a, value_b, at_b):
 
 @triton.jit
 def next_max(value_a, at_a, value_b, at_b):
-    """The larger of two (value, position) pairs, where `b` comes after `a`; NaN beats all."""
+    """Return the larger (value, position) pair, where `b` comes after `a`; NaN beats all."""
     take_b = _beats(value_b, value_a, value_b > value_a)
     return tl.where(take_b, value_b, value_a), tl.where(take_b, at_b, at_a)
 
 
 @triton.jit
 def next_min(value_a, at_a, value_b, at_b):
-    """The smaller of two (value, position) pairs, where `b` comes after `a`; NaN beats all."""
+    """Return the smaller (value, position) pair, where `b` comes after `a`; NaN beats all."""
     take_b = _beats(value_b, value_a, value_b < value_a)
     return tl.where(take_b, value_b, value_a), tl.where(take_b, at_b, at_a)
 
 
 @triton.jit
 def latest_max(value_a, at_a, value_b, at_b):
-    """Of two (value, position) pairs the larger; NaN beats all, the later position breaks ties."""
+    """Return the larger (value, position) pair; NaN beats all, the later position breaks ties."""
     last = _ties(value_a, value_b) & (at_b >= at_a)
     keep_b = _beats(value_b, value_a, value_b > value_a) | last
     return tl.where(keep_b, value_b, value_a), tl.where(keep_b, at_b, at_a)
@@ -90,7 +90,7 @@ def latest_max(value_a, at_a, value_b, at_b):
 
 @triton.jit
 def latest_min(value_a, at_a, value_b, at_b):
-    """Of two (value, position) pairs the smaller; NaN beats all, the later position breaks ties."""
+    """Return the smaller (value, position) pair; NaN beats all, the later position breaks ties."""
     last = _ties(value_a, value_b) & (at_b >= at_a)
     keep_b = _beats(value_b, value_a, value_b < value_a) | last
     return tl.where(keep_b, value_b, value_a), tl.where(keep_b, at_b, at_a)
@@ -178,10 +178,10 @@ def row_argmin(block, at):
 
 @triton.jit
 def of_all_parts(value, place, part, parts, lanes, neutral):
-    """What the programs that share a row have each found, [1, lanes], once all of them have.
+    """Wait for the results of all programs that share a row, and return them, [1, lanes].
 
-    A word at `place` is a float32 and, in its upper half, a 1 that comes with it; `place` holds
-    zeros at first.  There are no more lanes than a warp has: each warp waits for all the words.
+    A word at `place` has a float32 in its lower half, and a 1 in its upper half once it is written.
+    Initially, `place` holds zeros.  `lanes` is at most a warp: each warp waits for all the words.
     """
     word = (value.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF) | (1 << 32)
     own = place + part + tl.full([1, 1], 0, tl.int32)
@@ -195,7 +195,7 @@ def of_all_parts(value, place, part, parts, lanes, neutral):
     return tl.where(there, words.to(tl.int32).to(tl.float32, bitcast=True), neutral)
 
 
-# ---- scans of the rows of a block: the values, and what comes before the next block -------------
+# ---- scans of the rows of a block: the values, and the carry into the next block -----------------
 
 
 @triton.jit
@@ -212,14 +212,14 @@ def scan_prod(block, before):
 
 @triton.jit
 def scan_max(block, before):
-    """Largest element so far; NaN wins."""
+    """Running maximum; NaN wins."""
     found = tl.associative_scan(block, 1, maximum)
     return maximum(before, found), maximum(before, row_max(block))
 
 
 @triton.jit
 def scan_min(block, before):
-    """Smallest element so far; NaN wins."""
+    """Running minimum; NaN wins."""
     found = tl.associative_scan(block, 1, minimum)
     return minimum(before, found), minimum(before, row_min(block))
 
@@ -248,7 +248,7 @@ def scan_logsumexp(block, before):
 
 @triton.jit
 def scan_argmax_last(block, at, best, before):
-    """Position of the last largest element so far; NaN wins.  Goes on with a value and a place."""
+    """Position of the last largest element so far; NaN wins.  The carry is a value and a place."""
     values, places = tl.associative_scan((block, at), 1, latest_max)
     top, top_at = tl.reduce((block, at), 1, latest_max, keep_dims=True)
     _, found = latest_max(best, before, values, places)
@@ -258,7 +258,7 @@ def scan_argmax_last(block, at, best, before):
 
 @triton.jit
 def scan_argmin_last(block, at, best, before):
-    """Position of the last smallest element so far; NaN wins.  Goes on with a value and a place."""
+    """Position of the last smallest element so far; NaN wins.  The carry is a value and a place."""
     values, places = tl.associative_scan((block, at), 1, latest_min)
     top, top_at = tl.reduce((block, at), 1, latest_min, keep_dims=True)
     _, found = latest_min(best, before, values, places)
@@ -286,7 +286,7 @@ def modulo(a, b):
 
 @triton.jit
 def floordiv_float(a, b):
-    """The floor of a / b as torch rounds it: from the exact remainder; a / b where b is 0."""
+    """Floor of a / b, computed from the exact remainder as in torch; a / b where b is 0."""
     rest = libdevice.fmod(a, b)
     quotient = (a - rest) / b
     quotient = tl.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)
@@ -340,11 +340,11 @@ def power(a, b):
 
 @triton.jit
 def erf(x):
-    """The error function; of float32 within two units in the last place.
+    """The error function.  The error for float32 is at most two units in the last place.
 
-    Up to 1 a polynomial in the square of `x`, above it 1 - 2**q with a polynomial q of |x|, both
-    fitted for the least relative error.  Two polynomials and one choice between their values take
-    two thirds of the instructions of a choice between their coefficients, which are constants.
+    For |x| < 1, a polynomial in the square of `x`.  Otherwise 1 - 2**q with a polynomial q of |x|.
+    Both are fitted for the smallest relative error.  To compute both polynomials and select a value
+    takes two thirds of the instructions of one polynomial with selected coefficients.
     """
     if x.dtype == tl.float64:
         result = libdevice.erf(x)
@@ -366,7 +366,7 @@ def digamma(x):
     """Derivative of lgamma: reflection, recurrence up to 10, then the asymptotic series."""
     pi = 3.141592653589793
     reflected = x <= 0
-    fraction = x - libdevice.trunc(x)  # with the sign of x: a tiny x is its own fraction
+    fraction = x - libdevice.trunc(x)  # has the sign of x; exact for a tiny x
     y = tl.where(reflected, 1 - x, x)
     total = tl.where(y == y, 0.0, y)
     for _ in range(10):
@@ -379,7 +379,7 @@ def digamma(x):
     total = total + tl.log(y) - 0.5 / y - tail
     total = tl.where(reflected, total - pi / libdevice.tan(pi * fraction), total)
     total = tl.where(reflected & (fraction == 0), float("nan"), total)
-    # `-x` is 0 - x to Triton 3.6, which loses the sign of a zero, but not that of what is infinite
+    # Triton 3.6 compiles `-x` to 0 - x, which loses the sign of a zero, but not of an infinity
     return tl.where(x == 0, -libdevice.copysign(y * 0 + float("inf"), x), total)
 
 
@@ -388,8 +388,8 @@ def digamma(x):
 
 @triton.jit
 def near(program, rows, columns, BAND: tl.constexpr):
-    """The row and the column of the block that a program computes: BAND rows of blocks at a time,
-    column after column, so that programs that run together read the same."""
+    """Return the row and column of the block that a program computes.  Programs visit BAND rows of
+    blocks column by column, so that programs that run at the same time read the same data."""
     first = program // (BAND * columns) * BAND
     high = tl.minimum(rows - first, BAND)
     at = program % (BAND * columns)
@@ -398,7 +398,7 @@ def near(program, rows, columns, BAND: tl.constexpr):
 
 @triton.jit
 def check_index(index, size, mask):
-    """An index that was loaded must be in range: an assertion of the device, as eager has it."""
+    """Assert on the device that a loaded index is in range, as in eager mode."""
     tl.device_assert(((index >= 0) & (index < size)) | (mask == 0), "index out of range")
 
 
@@ -407,7 +407,7 @@ def check_index(index, size, mask):
 
 @triton.jit
 def philox(seed, offset):
-    """The first two words of Philox4x32-10 with key `seed` and counter `offset`, as uint32.
+    """Return the first two words of Philox4x32-10 with key `seed` and counter `offset`, as uint32.
 
     Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
     """
@@ -433,21 +433,21 @@ def philox(seed, offset):
 
 @triton.jit
 def uniform(word):
-    """A word as float32 in [0, 1): its sign is folded away, then it is scaled by almost 2**-31."""
+    """Convert a word to float32 in [0, 1): fold its sign, then scale it by almost 2**-31."""
     signed = word.to(tl.int32, bitcast=True)
     return tl.where(signed < 0, -signed - 1, signed).to(tl.float32) * 4.6566127342e-10
 
 
 @triton.jit
 def philox_uniform(seed, offset):
-    """A float32 in [0, 1)."""
+    """Return a float32 in [0, 1)."""
     word, _ = philox(seed, offset)
     return uniform(word)
 
 
 @triton.jit
 def philox_normal(seed, offset):
-    """A normally distributed float32: Box and Muller's transform of two words."""
+    """Return a normally distributed float32: the Box-Muller transform of two words."""
     first, second = philox(seed, offset)
     at_least = uniform(first) * 0 + 1.0e-7
     radius = tl.sqrt(-2.0 * tl.log(tl.maximum(uniform(first), at_least)))
@@ -456,6 +456,6 @@ def philox_normal(seed, offset):
 
 @triton.jit
 def philox_bits(seed, offset):
-    """An int64 in [0, 2**32): the first word."""
+    """Return the first word as an int64 in [0, 2**32)."""
     word, _ = philox(seed, offset)
     return word.to(tl.int64)

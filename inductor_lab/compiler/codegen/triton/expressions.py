@@ -1,4 +1,4 @@
-"""Expressions as Triton text: values, indices and sizes, with the block dimensions they vary along.
+"""Prints values, indices and sizes as Triton, and tracks the block dimensions they vary along.
 
 Inductor: `TritonOverrides`, `TritonPrinter` and `texpr` in `codegen/triton.py`.
 """
@@ -38,17 +38,17 @@ from inductor_lab.compiler.ir.index import (
 from inductor_lab.compiler.ir.ops import ATOMICS
 
 WIDTH = 100
-"""Columns of the text."""
+"""The maximum length of a line."""
 
 Dims = frozenset[str]
-"""Along which block dimensions a value varies: "x", and the prefixes of rows."""
+"""The block dimensions along which a value varies: "x", and the prefixes of rows."""
 
 NO_DIMS: Dims = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Text of a value; `atomic` if it needs no parentheses, `number` if it is a bare number."""
+    """The text of a value.  `atomic`: it needs no parentheses.  `number`: it is a plain number."""
 
     text: str
     dims: Dims = NO_DIMS
@@ -56,7 +56,7 @@ class Value:
     number: bool = False
 
     def inside(self) -> str:
-        """The text as an operand."""
+        """Return the text as an operand."""
         return self.text if self.atomic else f"({self.text})"
 
 
@@ -66,8 +66,11 @@ _METHOD = re.compile(r"\{0\}\.\w+\(.*\)")
 
 @dataclass
 class Expressions:
-    """Renders values.  `load` and `name` belong to the statement printer: a load needs masks, and a
-    division of an index is given a name there."""
+    """Converts values to text.
+
+    The statement printer provides `load`, because loads need masks, and `name`, because it assigns
+    the quotients and remainders of an index to variables.
+    """
 
     ops: Mapping[str, str]
     symbols: Mapping[sympy.Expr, str]
@@ -80,7 +83,7 @@ class Expressions:
     # ---- values ------------------------------------------------------------------------------
 
     def value(self, expr: Expr, typed: bool = True) -> Value:
-        """The text of an expression; a constant keeps its dtype if `typed`."""
+        """Return the text of an expression; a constant keeps its dtype if `typed`."""
         match expr:
             case Temp(name):
                 return self.temps[name]
@@ -125,7 +128,7 @@ class Expressions:
         return Value(rendered, dims, atomic=call or _METHOD.fullmatch(text) is not None)
 
     def _compared_places(self, op: Op, text: str) -> Value:
-        """Positions are compared as they are; their dtype says nothing more."""
+        """Compare positions without casts; their dtype does not matter."""
         args = [
             self.index(arg.index) if isinstance(arg, IndexValue) else self.value(arg, typed=False)
             for arg in op.args
@@ -136,7 +139,7 @@ class Expressions:
     # ---- indices -----------------------------------------------------------------------------
 
     def index(self, index: Index) -> Value:
-        """The text of an index over the axes of the tree."""
+        """Return the text of an index over the axes of the tree."""
         return self._sum(index.substitute(self.axes))
 
     def _sum(self, index: Index) -> Value:
@@ -167,7 +170,7 @@ class Expressions:
                 return self._division(atom, isinstance(atom, Quotient))
 
     def in_range(self, atom: Gathered, shape: str) -> Value:
-        """Is a loaded index in range?  Where it is not, nothing is written."""
+        """Return the test that a loaded index is in range.  Otherwise nothing is stored."""
         position, size = self.value(atom.value), self.size(atom.size)
         if not position.dims:
             position = self.name(Value(f"tl.full({shape}, {position.text}, tl.int64)"), "row")
@@ -175,7 +178,7 @@ class Expressions:
         return Value(text, position.dims, atomic=False)
 
     def stored(self, store: Store, pointer: str, value: Value, mask: str) -> str:
-        """A store, an atomic operation, or what is there read and combined."""
+        """Return a store, an atomic operation, or a load followed by a store."""
         if store.kind == "store":
             return f"tl.store({pointer}, {value.text}{mask})"
         if in_one_step(store):
@@ -199,7 +202,7 @@ class Expressions:
     # ---- sizes -------------------------------------------------------------------------------
 
     def size(self, size: Size) -> Value:
-        """A size over the kernel's parameters (see `ir.index.given_of`)."""
+        """Return a size as an expression of the kernel's parameters (see `ir.index.given_of`)."""
         if isinstance(size, int):
             return Value(str(size), atomic=size >= 0, number=True)
         if size in self.symbols:
@@ -221,18 +224,18 @@ class Expressions:
 
 
 def in_one_step(store: Store) -> bool:
-    """Is it a plain store, or does the machine have an atomic operation for it?"""
+    """Is it a plain store, or is there an atomic operation for it?"""
     return store.kind == "store" or store.value.dtype in ATOMICS[store.kind]
 
 
 def _may_be_negative(dividend: Index) -> bool:
-    """Can this dividend be below 0, so that C's division would differ from ours?"""
+    """Can this dividend be negative, so that truncating division would give another result?"""
     span = dividend.bounds()
     return not (_only_positive(dividend) if span is None else is_nonnegative(span[0]))
 
 
 def _only_positive(index: Index) -> bool:
-    """Is it a sum of nonnegative multiples of axes, quotients and remainders?"""
+    """Is the index a sum of nonnegative multiples of axes, quotients and remainders?"""
     factors = [c for _, c in index.terms] + [index.constant]
     return all(map(is_nonnegative, factors)) and all(
         _only_positive(atom.dividend) for atom, _ in index.terms if isinstance(atom, Quotient)
@@ -240,7 +243,7 @@ def _only_positive(index: Index) -> bool:
 
 
 def signature(name: str, arguments: list[str]) -> list[str]:
-    """The line that starts a function, in several where it is long."""
+    """Return the first line of a function, broken into several lines if it is long."""
     start, end = f"def {name}(", "):"
     whole = start + ", ".join(arguments) + end
     if len(whole) <= WIDTH:

@@ -1,10 +1,10 @@
-"""From the text of a Triton kernel to a Python function that Triton can compile or interpret.
+"""Converts the text of a Triton kernel to a Python function that Triton can compile or interpret.
 
-`@triton.jit` decides once, when it decorates, whether a function is compiled or interpreted, by an
-environment variable.  Here the caller decides: the text is executed, the decorator taken off,
-and the bare function given to Triton's compiler (`jit_function`) or interpreter.
+`@triton.jit` reads an environment variable to decide whether a function is compiled or interpreted.
+Here the caller decides.  The text is executed, the decorator is removed, and the bare function is
+passed to Triton's compiler (`jit_function`) or interpreter.
 
-Nothing but Triton is imported: a process that only compiles starts quickly.
+This module imports only Triton, so that a process that only compiles starts quickly.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from inductor_lab.compiler.codegen.triton import device_functions
 
 
 def bare_function(text: str, name: str) -> FunctionType:
-    """A function of a module of this text, not yet compiled or interpreted.
+    """Execute `text` as a module, and return its function `name`, neither compiled nor interpreted.
 
-    Triton reads the source of what it compiles, so the text is registered with `linecache` under a
-    name of its own.
+    Triton reads the source of the functions that it compiles.  Therefore the text is registered
+    with `linecache` under a unique name.
     """
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     filename = f"<{name}-{digest}>"
@@ -44,7 +44,7 @@ def bare_function(text: str, name: str) -> FunctionType:
 
 
 def parts_of(function: FunctionType) -> dict[str, FunctionType]:
-    """The other functions of a kernel's module, which it calls."""
+    """Return the other functions of a kernel's module, which the kernel calls."""
     return {
         name: value
         for name, value in function.__globals__.items()
@@ -55,14 +55,14 @@ def parts_of(function: FunctionType) -> dict[str, FunctionType]:
 
 
 def undecorated(function: object) -> FunctionType:
-    """What `@triton.jit` was put on."""
+    """Return the Python function inside a `@triton.jit` function."""
     inner = getattr(function, "fn", function)
     assert isinstance(inner, FunctionType), f"{function} is no function"
     return inner
 
 
 def device_copy(name: str) -> ModuleType:
-    """A fresh copy of `device_functions`, whose functions can be replaced."""
+    """Return a new copy of `device_functions`, whose functions can be replaced."""
     path = device_functions.__file__
     spec = importlib.util.spec_from_file_location(f"{device_functions.__name__}_{name}", path)
     assert spec is not None and spec.loader is not None, f"cannot read {path}"
@@ -73,7 +73,7 @@ def device_copy(name: str) -> ModuleType:
 
 @cache
 def compiled_device() -> ModuleType:
-    """`device_functions` for Triton's compiler; TRITON_INTERPRET does not matter."""
+    """Return `device_functions` for Triton's compiler, whatever TRITON_INTERPRET says."""
     module = device_copy("compiled")
     for name, value in list(vars(module).items()):
         if hasattr(value, "fn"):
@@ -82,8 +82,10 @@ def compiled_device() -> ModuleType:
 
 
 def jit_function(text: str, name: str) -> JITFunction[FunctionType]:
-    """A function of a module of this text, for Triton's compiler; TRITON_INTERPRET does not
-    matter."""
+    """Execute `text` as a module, and return its function `name` for Triton's compiler.
+
+    The variable TRITON_INTERPRET has no effect.
+    """
     function = bare_function(text, name)
     for part_name, part in parts_of(function).items():
         function.__globals__[part_name] = JITFunction(part)
@@ -94,15 +96,17 @@ def jit_function(text: str, name: str) -> JITFunction[FunctionType]:
 def source(
     function: JITFunction[FunctionType], types: Mapping[str, str], constants: Mapping[str, Any]
 ) -> ASTSource:
-    """What Triton compiles: a function with the types of its arguments, pointers aligned to 16
-    bytes as torch's are."""
+    """Return what Triton compiles: a function with the types of its arguments.
+
+    Pointers are aligned to 16 bytes, as torch allocates them.
+    """
     aligned = [position for position, of in enumerate(types.values()) if of.startswith("*")]
     attributes = {(position,): [["tt.divisibility", 16]] for position in aligned}
     signature = {**types, **dict.fromkeys(constants, "constexpr")}
     return ASTSource(function, signature, dict(constants), attributes)
 
 
-def description_of(compiled: Any) -> Path:
-    """The file in which Triton describes what it has compiled, beside the machine code."""
+def metadata_file(compiled: Any) -> Path:
+    """Return the path of Triton's metadata for a compiled kernel, next to the machine code."""
     files = compiled.metadata_group.items()
     return next(Path(path) for name, path in files if name.endswith(".json"))

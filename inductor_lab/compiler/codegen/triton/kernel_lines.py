@@ -1,6 +1,6 @@
-"""The lines of a Triton kernel under construction: what is named, and where memory may be touched.
+"""Collects the lines of a Triton kernel, and tracks variable names and masks.
 
-The statements are `statements.py`, what accumulates is `accumulate.py`.
+`statements.py` prints statements, `accumulate.py` prints accumulators.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from inductor_lab.compiler.ir.expr import NO_ORIGINS, Load, Origins
 
 
 class Lines:
-    """Collects lines; subclasses print statements.  `block` is the number of the block that is
-    computed."""
+    """Collects lines; subclasses print statements.  `block` is the text of the block number."""
 
     def __init__(
         self,
@@ -46,7 +45,7 @@ class Lines:
         self.inits: dict[str, Init] = {}
         self.blocks_kept: dict[str, Row] = {}
         self.kept: dict[str, str] = {}
-        self.unread: set[str] = set()
+        self.unsynced: set[str] = set()
         self.loaded: dict[str, list[str]] = {}
         self.asserts = False
 
@@ -60,7 +59,7 @@ class Lines:
         return "INDEX" if self.index_type == "INDEX" else f"tl.{self.index_type}"
 
     def _frame(self, text: str) -> None:
-        """A line that computes nothing of the user's."""
+        """Add a line that has no origins in the user's program."""
         self.lines.append(Line("    " * self.indent + text, statement=False))
 
     def _line(self, text: str) -> None:
@@ -73,7 +72,7 @@ class Lines:
         return None
 
     def _bind(self, name: str, value: Value) -> Value:
-        """`name = value`, unless a variable in sight already holds that very value."""
+        """Add `name = value`, unless a visible variable already has this value."""
         known = self._known(value.text)
         if known is not None:
             return known
@@ -85,7 +84,7 @@ class Lines:
         return bound
 
     def _named(self, value: Value, letter: str) -> Value:
-        """A part of an index under a short name: `x0 = xindex // 512`."""
+        """Give a part of an index a short name: `x0 = xindex // 512`."""
         known = self._known(value.text)
         if known is not None:
             return known
@@ -98,7 +97,7 @@ class Lines:
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
-        """The body of a loop: what is computed in it is not there after it."""
+        """Enter the body of a loop.  Values computed in it are not visible after it."""
         self.indent += 1
         self.scopes.append({})
         yield
@@ -108,7 +107,7 @@ class Lines:
     # ---- masks -------------------------------------------------------------------------------
 
     def _mask(self, dims: Dims) -> list[Value]:
-        """What must hold for a place that varies along `dims` to be touched."""
+        """Return the masks of an access that varies along `dims`."""
         masks = []
         if "x" in dims and self.blocks.masked:
             masks.append(Value("xmask", frozenset("x")))
@@ -118,7 +117,7 @@ class Lines:
         return [*masks, *self.guards]
 
     def _shape(self, dims: Dims) -> str:
-        """The shape of a block that varies along `dims`."""
+        """Return the shape of a block that varies along `dims`."""
         if not self.blocks.rows:
             return "[XBLOCK]"
         row = next((r for r in self.blocks.rows.values() if r.prefix in dims), None)

@@ -1,4 +1,4 @@
-"""A Triton kernel's module as text, and what Triton's compiler is told about the kernel."""
+"""The module text of a Triton kernel, and the options, types and constants for its compilation."""
 
 from __future__ import annotations
 
@@ -27,23 +27,26 @@ from {device_functions.__name__.rpartition(".")[0]} import device_functions as l
 
 
 def module_text(kernel: Kernel) -> str:
-    """The whole text of a module that holds the kernel: imports, then the kernel."""
+    """Return the text of a module with the kernel: imports, then the kernel."""
     return HEADER + str(kernel.code)
 
 
 def bare_function(kernel: Kernel) -> FunctionType:
-    """The kernel as a plain Python function, not yet compiled or interpreted."""
+    """Return the kernel as a plain Python function, neither compiled nor interpreted."""
     return triton_function.bare_function(module_text(kernel), kernel.name)
 
 
 def jit_function(kernel: Kernel) -> JITFunction[FunctionType]:
-    """The kernel for Triton's compiler; TRITON_INTERPRET does not matter."""
+    """Return the kernel for Triton's compiler, whatever TRITON_INTERPRET says."""
     return triton_function.jit_function(module_text(kernel), kernel.name)
 
 
 def compile_options(kernel: Kernel) -> dict[str, Any]:
-    """What Triton's compiler is asked for; assertions only where there are some, and none of its
-    own about integers that wrap."""
+    """Return the options for Triton's compiler.
+
+    Assertions are compiled only if the kernel has some.  Triton's checks of integer overflow stay
+    off.
+    """
     options = {"num_warps": kernel.launch["num_warps"], "enable_fp_fusion": True}
     if "num_stages" in kernel.launch:
         options["num_stages"] = kernel.launch["num_stages"]
@@ -53,12 +56,12 @@ def compile_options(kernel: Kernel) -> dict[str, Any]:
 
 
 def source(kernel: Kernel, function: JITFunction[FunctionType]) -> ASTSource:
-    """What Triton compiles: the kernel with the types of its arguments."""
+    """Return what Triton compiles: the kernel with the types of its arguments."""
     return triton_function.source(function, types_of(kernel), constants_of(kernel))
 
 
 def types_of(kernel: Kernel) -> dict[str, str]:
-    """The type of each argument, as Triton writes it."""
+    """Return the type of each argument in Triton's notation."""
     types = {
         parameter.name: "i32" if parameter.dtype is None else POINTER_TYPES[parameter.dtype]
         for parameter in kernel.parameters
@@ -69,6 +72,6 @@ def types_of(kernel: Kernel) -> dict[str, str]:
 
 
 def constants_of(kernel: Kernel) -> dict[str, Any]:
-    """The compile-time constants of a launch with small indices."""
+    """Return the compile-time constants of a launch with 32-bit indices."""
     index = {"INDEX": tl.int32} if "reach" in kernel.launch else {}
     return {**kernel.launch["constants"], **index}

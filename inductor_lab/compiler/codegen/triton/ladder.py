@@ -1,10 +1,10 @@
-"""Down Triton's ladder without a GPU: a kernel compiled for a named target, every rung kept.
+"""Compiles a Triton kernel for a named target without a GPU, and keeps the result of every stage.
 
     Triton text → ttir → ttgir → llir → ptx → cubin        "cuda:80", "cuda:90"
                                      └→ amdgcn → hsaco      "hip:gfx942"
 
-TTIR is the program on blocks, TTGIR says which thread holds what, LLIR is LLVM's, and the last two
-are the assembly of the GPU and its machine code.
+TTIR is the program on blocks.  TTGIR assigns elements to threads.  LLIR is LLVM IR.  The last two
+are the assembly and the machine code of the GPU.
 """
 
 from __future__ import annotations
@@ -23,27 +23,29 @@ if TYPE_CHECKING:
 RUNGS = ("ttir", "ttgir", "llir", "ptx", "cubin", "amdgcn", "hsaco")
 
 WARP_SIZES = {"gfx9": 64, "gfx10": 32, "gfx11": 32, "gfx12": 32}
-"""Threads that run in step, by the start of an AMD architecture's name."""
+"""The number of threads of a wavefront, by the start of the name of an AMD architecture."""
 
-POSSIBLE = 'possible: "cuda:80", "cuda:90", "cuda:100" (compute capability), "hip:gfx942", ...'
+VALID_TARGETS = (
+    'valid targets: "cuda:80", "cuda:90", "cuda:100" (compute capability), "hip:gfx942", ...'
+)
 
 ERROR_LINES = 12
 
 
 
 def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
-    """Compile for `target` and return each rung: text, and bytes for the machine code.
+    """Compile for `target` and return the result of each stage: text, or bytes for machine code.
 
-    A C++ kernel is rendered as Triton first.  Raises UnknownTarget or CompileFailed.
+    The group of a C++ kernel is printed as Triton first.  Raises UnknownTarget or CompileFailed.
     """
     try:
-        import triton  # not there on every platform
+        import triton  # not available on every platform
     except ImportError as missing:
         raise UnknownTarget(
             f"the target {target!r} needs Triton, which is not installed",
             todo="pip install 'inductor-lab[triton]' (there are wheels for Linux only)",
         ) from missing
-    from inductor_lab.compiler.codegen.triton.function import description_of
+    from inductor_lab.compiler.codegen.triton.function import metadata_file
     from inductor_lab.compiler.codegen.triton.kernel_module import (
         compile_options,
         jit_function,
@@ -55,7 +57,7 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
     try:
         asked, written = compile_options(kernel), source(kernel, jit_function(kernel))
         compiled = triton.compile(written, target=machine, options=asked)
-        mark(description_of(compiled).parent)
+        mark(metadata_file(compiled).parent)
     except Exception as failure:
         raise CompileFailed(
             f"Triton could not compile {kernel.name} for {target}",
@@ -65,13 +67,13 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
 
 
 def mark(entry: Path) -> None:
-    """A folder where Triton keeps what it has compiled is for a kernel of ours."""
+    """Mark a folder in Triton's cache as the entry of a kernel of inductor_lab."""
     with contextlib.suppress(OSError):
         (entry / MARK).touch(mode=0o600)
 
 
 def triton_form(kernel: Kernel, target: str) -> Kernel:
-    """The kernel itself, or a C++ kernel's group as Triton would have it."""
+    """Return a Triton kernel unchanged; print the group of a C++ kernel as Triton."""
     if kernel.language == "triton":
         return kernel
     name = kernel.name.replace("cpp_", "triton_", 1)
@@ -80,28 +82,28 @@ def triton_form(kernel: Kernel, target: str) -> Kernel:
 
 
 def _machine(target: str) -> GPUTarget:
-    """`"cuda:90"` → what Triton calls a target."""
+    """Convert `"cuda:90"` to a target of Triton."""
     from triton.backends import backends
     from triton.backends.compiler import GPUTarget
 
     backend, _, architecture = target.partition(":")
     names = {"cuda": "nvidia", "hip": "amd"}
     if backend not in names or not architecture:
-        raise UnknownTarget(f"the target {target!r} is not known", todo=POSSIBLE)
+        raise UnknownTarget(f"the target {target!r} is not known", todo=VALID_TARGETS)
     if names[backend] not in backends:
-        raise UnknownTarget(f"this Triton cannot compile for {backend}", todo=POSSIBLE)
+        raise UnknownTarget(f"this Triton cannot compile for {backend}", todo=VALID_TARGETS)
     if backend == "cuda":
         if not architecture.isdigit() or int(architecture) < 70:
-            raise UnknownTarget(f"the target {target!r} is not known", todo=POSSIBLE)
+            raise UnknownTarget(f"the target {target!r} is not known", todo=VALID_TARGETS)
         return GPUTarget("cuda", int(architecture), 32)
     warp = next((w for start, w in WARP_SIZES.items() if architecture.startswith(start)), None)
     if warp is None:
-        raise UnknownTarget(f"the target {target!r} is not known", todo=POSSIBLE)
+        raise UnknownTarget(f"the target {target!r} is not known", todo=VALID_TARGETS)
     return GPUTarget("hip", architecture, warp)
 
 
 def _first_lines(failure: BaseException) -> list[str]:
-    """The causes of a failure, innermost first; Triton wraps one error in another."""
+    """Return the causes of a failure, innermost first, because Triton nests its errors."""
     found: list[str] = []
     cause: BaseException | None = failure
     while cause is not None:

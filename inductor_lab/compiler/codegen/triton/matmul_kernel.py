@@ -1,6 +1,6 @@
-"""A product of matrices, and what is computed of each of its results, as one Triton kernel.
+"""Prints a matrix product and its pointwise epilogue as one Triton kernel.
 
-    x, y = lab.near(tl.program_id(0), 64, 12, 8)                  which block of the result
+    x, y = lab.near(tl.program_id(0), 64, 12, 8)                  the block of the result
     row = (x * XBLOCK + tl.arange(0, XBLOCK))[:, None]
     column = (y * YBLOCK + tl.arange(0, YBLOCK))[None, :]
     acc0 = tl.full([XBLOCK, YBLOCK], 0.0, tl.float32)
@@ -8,11 +8,11 @@
         term = start + tl.arange(0, RBLOCK)
         left = tl.load(in0 + (768 * row + term[None, :]))
         right = tl.load(in1 + (768 * column + term[:, None]))
-        acc0 = tl.dot(left, right, acc0)                          the GPU's units for products
-    t0 = tl.load(in2 + column)                                    then as in any other kernel
+        acc0 = tl.dot(left, right, acc0)                          tensor cores
+    t0 = tl.load(in2 + column)                                    the epilogue
     tl.store(out0 + (3072 * row + column), (acc0 + t0.to(tl.float32)).to(tl.float16))
 
-Inductor: `kernel/mm.py` and `select_algorithm.py`, a text with holes for what comes after it.
+Inductor: `kernel/mm.py` and `select_algorithm.py`, templates with holes for the epilogue.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from inductor_lab.compiler.ir.row_major import parts_of
 from inductor_lab.compiler.schedule.schedule import Group
 
 BAND = 8
-"""Rows of blocks that are computed together: their operands are still in the caches."""
+"""The rows of blocks that are computed together.  Their operands stay in the caches."""
 
 FILLS = 96
-"""Programs that keep most of a GPU at work."""
+"""The number of programs that keeps most of a GPU busy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """The block of rows and columns that a program computes, terms at a time, and how it runs."""
+    """The rows and columns of a program's block, the terms per iteration, and launch settings."""
 
     rows: int
     columns: int
@@ -58,7 +58,7 @@ class Tile:
 
     @property
     def nbytes(self) -> int:
-        """Of the blocks of both matrices that are loaded ahead."""
+        """The bytes of the blocks of both matrices that are loaded ahead."""
         return 2 * self.stages * self.terms * (self.rows + self.columns)
 
     @property
@@ -72,13 +72,12 @@ TILES = (
     Tile(64, 64, 64, 4, 4), Tile(32, 64, 128, 4, 4), Tile(16, 64, 128, 4, 5),
     Tile(16, 32, 256, 2, 4), Tile(16, 16, 16, 1, 2),
 )  # fmt: skip
-"""What was the fastest somewhere on an H200, or nearly: the first that fits and fills a GPU is
-taken, and `mode="max-autotune"` measures all that fit."""
+"""Tiles that were the fastest, or nearly so, for some shape on an H200.  The first tile that fits
+and fills the GPU is used.  `mode="max-autotune"` measures all tiles that fit."""
 
 
 def product_in(group: Group) -> Product | None:
-    """The product of a group that has one, and otherwise nothing but what is computed of each of
-    its results."""
+    """Return the product of a group that has one product and nothing but its epilogue, or None."""
     products = [product_of(nest) for nest in group.nests]
     others = [n for n, p in zip(group.nests, products, strict=True) if p is None]
     plain = all(isinstance(n, Pointwise) and len(n.axes) == len(group.axes) for n in others)
@@ -87,7 +86,7 @@ def product_in(group: Group) -> Product | None:
 
 
 def tiles_of(product: Product, device: str) -> list[Tile]:
-    """What its result may be cut into on a device, the model's choice first."""
+    """Return the tiles that fit on a device, the predicted best one first."""
     batch, rows, columns = map(_count, (product.batch, product.rows, product.columns))
     longest = [power_of_2(n) for n in (rows, columns, _count((product.terms,)))]
     room = shared_memory(device)
@@ -103,7 +102,7 @@ def product_kernel(
     product: Product, group: Group, buffers: Mapping[str, Buffer], name: str, device: str,
     ops: Mapping[str, str], tile: Tile | None = None,
 ) -> Kernel:  # fmt: skip
-    """The kernel of such a group."""
+    """Print the kernel of a group with a product."""
     tile = tile or tiles_of(product, device)[0]
     tree = build_tree(group, buffers)
     parameters = kernel_parameters(tree, buffers)
@@ -118,7 +117,7 @@ def product_kernel(
 
 
 class _Printer(Printer):
-    """Prints the loop over terms as a product, and all else as it is."""
+    """Prints the loop over terms as a `tl.dot` loop, and other statements as usual."""
 
     def __init__(
         self, name: str, parameters: tuple[Parameter, ...], tree: Tree,
@@ -138,7 +137,7 @@ class _Printer(Printer):
         terms = _count((loop.axis,))
         lengths = zip("xyr", (*self.counts, terms), tile.constants.values(), strict=True)
         self.open = frozenset(letter for letter, count, block in lengths if count % block)
-        """Dimensions of which a block can reach beyond the end."""
+        """The dimensions in which a block can reach beyond the end."""
 
     def code(self) -> Code:
         names = [p.name for p in self.parameters]
@@ -146,12 +145,12 @@ class _Printer(Printer):
         return Code.of([*heading, *self.body()])
 
     def body(self) -> tuple[Line, ...]:
-        self._place()
+        self._positions_of_block()
         self._statements(self.blocks.body)
         return tuple(self.lines)
 
-    def _place(self) -> None:
-        """Which rows and columns, of which of the batch."""
+    def _positions_of_block(self) -> None:
+        """Print the batch index, the rows and the columns of the block."""
         down, across = -(-self.counts[0] // self.tile.rows), -(-self.counts[1] // self.tile.columns)
         program = "tl.program_id(0)"
         if self.product.batch:
@@ -171,7 +170,7 @@ class _Printer(Printer):
                 self._frame(f"{letter}mask = {name} < {_count(axes)}")
 
     def _along(self, name: str, axes: tuple[Axis, ...], dims: Dims) -> None:
-        """The axes in terms of one position."""
+        """Define axes as parts of one flattened position."""
         self.text.positions[name] = Value(name, dims)
         self.text.axes.update(parts_of(Index.of(Axis(name, _count(axes))), axes))
 
@@ -179,7 +178,7 @@ class _Printer(Printer):
         return place if self.index_type == "int32" else f"({place}).to({self._index_dtype()})"
 
     def _loop(self, loop: Loop) -> None:
-        """The product: its sums are there as a block after the loop."""
+        """Print the product.  After the loop, its sums are a block."""
         (init,) = (stmt for stmt in self.blocks.body if isinstance(stmt, Init))
         self.origins = init.origins
         self._line(f"{init.name} = tl.full([XBLOCK, YBLOCK], 0.0, tl.float32)")
@@ -198,7 +197,7 @@ class _Printer(Printer):
         self.text.temps[init.name] = Value(init.name, frozenset("xy"))
 
     def _operand(self, name: str, load: Load, view: str) -> None:
-        """A block of a matrix; what is beyond its end is 0."""
+        """Load a block of a matrix, with zeros beyond its end."""
         self.text.positions[self.product.terms.name] = Value(f"term{view}", frozenset("r"))
         place = self.text.index(load.index[0])
         masks = [f"rmask{view}" if m.text == "rmask" else m.text for m in self._mask(place.dims)]

@@ -1,4 +1,4 @@
-"""The statements of a loop tree as those of a Triton kernel (`printer.py` has the whole kernel)."""
+"""Prints the statements of a loop tree as Triton (`printer.py` prints the complete kernel)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from inductor_lab.compiler.ir.row_major import parts_of
 class Printer(Accumulations):
     """Prints one kernel, statement by statement."""
 
-    # ---- the whole ---------------------------------------------------------------------------
+    # ---- functions ---------------------------------------------------------------------------
 
     def code(self) -> Code:
         names = [p.name for p in self.parameters]
@@ -41,14 +41,14 @@ class Printer(Accumulations):
     def heading(
         self, name: str, arguments: Iterable[str], constants: Iterable[str]
     ) -> Iterator[Line]:
-        """The lines that start a function."""
+        """Yield the decorator and the signature of a function."""
         constants = [*constants, *(["INDEX"] if self.index_type == "INDEX" else [])]
         yield Line("@triton.jit", statement=False)
         for line in signature(name, [*arguments, *(f"{c}: tl.constexpr" for c in constants)]):
             yield Line(line, statement=False)
 
     def body(self) -> tuple[Line, ...]:
-        """The lines of the function after its heading."""
+        """Return the lines of the function after its heading."""
         self._points()
         for row in self.blocks.rows.values():
             if row.cover is Cover.WHOLE:
@@ -65,7 +65,7 @@ class Printer(Accumulations):
         return tuple(self.lines)
 
     def _points(self) -> None:
-        """xindex, the points that this program computes, and their mask."""
+        """Print `xindex`, the points that this program computes, and their mask."""
         self.text.axes.update(parts_of(Index.of(self.blocks.xaxis), self.blocks.outer))
         if is_int(self.blocks.xnumel, 1):
             return
@@ -80,7 +80,7 @@ class Printer(Accumulations):
             self._frame(f"xmask = xindex < {self.text.size(self.blocks.xnumel).text}")
 
     def _row_index(self, row: Row, start: str = "") -> None:
-        """The places in a row that a block holds, and their mask."""
+        """Print `rindex`, the positions of a block in a row, and their mask."""
         name = row.axis.name
         lanes = f"{start}tl.arange(0, {row.block_name})[None, :]"
         wide = self.index_type != "int32"
@@ -94,8 +94,10 @@ class Printer(Accumulations):
     # ---- memory ------------------------------------------------------------------------------
 
     def _start_row(self, local: Local) -> None:
-        """A row of results, of which each lane of the block has its own element: what is beyond the
-        end of a row is never stored."""
+        """Print a local row of results.  Each lane of the block has one element.
+
+        Elements beyond the end of a row are never stored.
+        """
         (size,) = local.shape
         row = self.blocks.rows[size]
         assert row.cover is Cover.WHOLE, "a row of results is cut in blocks"
@@ -106,9 +108,9 @@ class Printer(Accumulations):
     def _load(self, load: Load) -> Value:
         if load.buffer in self.kept and self.row is not None:
             return Value(self.kept[load.buffer], frozenset(["x", self.row.prefix]))
-        if load.buffer in self.unread:
+        if load.buffer in self.unsynced:
             self._frame("tl.debug_barrier()")
-            self.unread.clear()
+            self.unsynced.clear()
         place = self.text.index(load.index[0])
         wanted = place.dims.union(*(m.dims for m in self.guards))
         masks = self._mask(wanted)
@@ -137,7 +139,7 @@ class Printer(Accumulations):
                 self.scopes[-1][check] = position
 
     def _check_positions(self, stmt: Stmt) -> None:
-        """Loaded positions that are used as numbers."""
+        """Check loaded positions that are used as numbers."""
         for node in (node for value in expressions(stmt) for node in value.walk()):
             if isinstance(node, IndexValue) and any(gathered_in(node.index)):
                 self._check_gathered(node.index, self._mask(self.text.index(node.index).dims))
@@ -162,7 +164,7 @@ class Printer(Accumulations):
         masks = self._mask(place.dims)
         shared = self.blocks.shared
         if shared is not None and shared.prefix not in place.dims:
-            masks.append(Value("rpart == 0", atomic=False))  # one of the row's programs writes it
+            masks.append(Value("rpart == 0", atomic=False))  # one program of the row stores it
         self._check_gathered(store.index, masks)
         tests = [self.text.in_range(a, self._shape(place.dims)) for a in gathered_in(store.index)]
         masks += [self._named(test, "inside") for test in tests]
@@ -170,10 +172,10 @@ class Printer(Accumulations):
         self._line(self.text.stored(store, f"{name} + {where}", value, mask))
         if not in_one_step(store):
             self._frame("tl.debug_barrier()")
-        for text in self.loaded.pop(name, ()):  # what is there now must be loaded anew
+        for text in self.loaded.pop(name, ()):  # earlier loads of this buffer are out of date
             for scope in self.scopes:
                 scope.pop(text, None)
-        self.unread.add(store.buffer)
+        self.unsynced.add(store.buffer)
 
     # ---- statements --------------------------------------------------------------------------
 
@@ -211,15 +213,15 @@ class Printer(Accumulations):
         self.text.temps[when.result.name] = self._bind(when.result.name, chosen)
 
     def _loop(self, loop: Loop) -> None:
-        if self.unread & {load.buffer for load in loads_in((loop,))}:
+        if self.unsynced & {load.buffer for load in loads_in((loop,))}:
             self._frame("tl.debug_barrier()")
-            self.unread.clear()
+            self.unsynced.clear()
         if loop.kind is LoopKind.BISECT:
             self._bisect(loop)
             return
         flat = flattened(loop) if loop.kind is not LoopKind.ORDERED else None
         if flat is None:
-            self._one_by_one(loop)
+            self._sequential_loop(loop)
             return
         axes, body = flat
         row = self.blocks.rows[product(axis.size for axis in axes)]
@@ -236,8 +238,8 @@ class Printer(Accumulations):
             self._blockwise(row, body, () if self.scanning else kept)
         self.row, self.scanning = None, False
 
-    def _one_by_one(self, loop: Loop) -> None:
-        """A loop that contains loops: one step at a time."""
+    def _sequential_loop(self, loop: Loop) -> None:
+        """Print a loop that cannot be flattened, one iteration at a time."""
         name = loop.axis.name
         self._frame(f"for {name} in range(0, {self.text.size(loop.axis.size).text}):")
         self.text.axes.pop(loop.axis, None)
@@ -246,7 +248,10 @@ class Printer(Accumulations):
             self._statements(loop.body)
 
     def _blockwise(self, row: Row, body: tuple[Stmt, ...], kept: Sequence[str]) -> None:
-        """A row in blocks: the accumulators `kept` before the loop, one value a row after it."""
+        """Print a loop over the blocks of a row.
+
+        The accumulators `kept` start before the loop and are reduced to one value per row after it.
+        """
         for name in kept:
             self._start(name, row)
         offset = f"{row.prefix}offset"

@@ -1,4 +1,4 @@
-"""How Triton writes each operation, dtype and constant: tables, no code.
+"""The tables for the Triton text of each operation, dtype and constant.
 
 Inductor: `TritonOverrides` and `TritonKernelOverrides` in `codegen/triton.py`.
 """
@@ -17,7 +17,7 @@ TRITON_TYPES: Mapping[torch.dtype, str] = {
     dtype: "int1" if dtype is torch.bool else str(dtype).removeprefix("torch.")
     for dtype in ELEMENTS
 }
-"""The name in `tl.` of each dtype that a kernel may hold."""
+"""The name in `tl` of each dtype that a kernel can use."""
 
 POINTER_TYPES: Mapping[torch.dtype, str] = {
     torch.bool: "*i1",
@@ -34,7 +34,7 @@ POINTER_TYPES: Mapping[torch.dtype, str] = {
     torch.float32: "*fp32",
     torch.float64: "*fp64",
 }
-"""A pointer to each dtype as signatures of compiled kernels name it."""
+"""The name of a pointer to each dtype in the signatures of compiled kernels."""
 
 _INFIX_TEXTS = {**INFIX_TEXTS, "logical_xor": "{0} ^ {1}", "truncdiv": "{0} // {1}"}
 _LIBDEVICE = """
@@ -65,7 +65,7 @@ TRITON_OPS: dict[str, str] = {
     "convert.to_bool": "{0} != 0",
     "convert.to_uint8.float": "{0}.to(tl.int64).to(tl.uint8)",
     "bitcast": "{0}.to(tl.{dtype}, bitcast=True)",
-    "neg": "{0} * -1.0",  # `-x` is 0 - x to Triton 3.6, which loses the sign of a zero
+    "neg": "{0} * -1.0",  # Triton 3.6 compiles `-x` to 0 - x: wrong for 0
     "neg.int": "-{0}",
     "abs": "tl.abs({0})",
     "erf": "lab.erf({0})",
@@ -96,18 +96,19 @@ TRITON_OPS: dict[str, str] = {
     "philox_normal": "lab.philox_normal({0}, {1})",
     "philox_bits": "lab.philox_bits({0}, {1})",
 }
-"""Operation → text; `{0}` is an operand, `{dtype}` the result's type, `{bits}` its width.
+"""Maps an operation to its text.  `{0}` is an operand, `{dtype}` the type of the result, `{bits}`
+its width.
 
-`name.int`, `name.bool` are for operands of that kind, where the plain entry does not fit them;
-`convert.to_…` is for results of a dtype (a negative float becomes 0 as a uint8 of Triton's, and
-wraps around in torch).
+Entries `name.int` and `name.bool` are for operands of this kind if they need another text.  An
+entry `convert.to_…` is for results of this dtype (Triton converts a negative float to 0 in uint8,
+but torch wraps around).
 """
 
 COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 
 LITERALS_ALLOWED = frozenset(_INFIX_TEXTS)
-"""Operations in which Triton gives a bare number the dtype of the other operand; a function of
-`tl` makes an int32 or a float32 of it."""
+"""Operations in which Triton gives a literal the dtype of the other operand.  The functions of `tl`
+convert a literal to int32 or float32."""
 
 COMBINE: Mapping[str, str] = {
     "sum": "{0} + {1}",
@@ -119,7 +120,7 @@ COMBINE: Mapping[str, str] = {
     "any": "{0} | {1}",
     "all": "{0} & {1}",
 }
-"""Kind of reduction → the text that puts a value into an accumulator."""
+"""Maps a kind of reduction to the text that combines an accumulator and a value."""
 
 FINISH: Mapping[str, str] = {
     **{kind: f"lab.row_{kind}({{0}})" for kind in ("sum", "prod", "max", "min", "any", "all")},
@@ -128,7 +129,7 @@ FINISH: Mapping[str, str] = {
     "argmax": "lab.row_argmax({0}, {1})",
     "argmin": "lab.row_argmin({0}, {1})",
 }
-"""Kind of reduction → the text that reduces a block to one value for each row."""
+"""Maps a kind of reduction to the text that reduces a block to one value for each row."""
 
 
 SCANNED: Mapping[str, str] = {
@@ -141,32 +142,32 @@ SCANNED: Mapping[str, str] = {
         for kind in ("argmax_last", "argmin_last")
     },
 }
-"""Kind of scan → the text that scans a block; it gives the values, and the carry for the next block
-with.  Operands: the block (and its positions), then what came before it."""
+"""Maps a kind of scan to the text that scans a block and returns the values and the carry into the
+next block.  The operands are the block (and its positions), then the carry from the last block."""
 
 
 ATOMIC_NAMES = {"add": "atomic_add", "maximum": "atomic_max", "minimum": "atomic_min"}
 
 
 def dtype_kind(dtype: torch.dtype) -> str:
-    """`"bool"`, `"int"` or `"float"`."""
+    """Return `"bool"`, `"int"` or `"float"`."""
     if dtype is torch.bool:
         return "bool"
     return "float" if dtype.is_floating_point else "int"
 
 
 def template(table: Mapping[str, str], name: str, dtype: torch.dtype) -> str:
-    """The entry for operands of `dtype`: `name.int` if there is one, otherwise `name`."""
+    """Return the entry for operands of `dtype`: `name.int` if it exists, otherwise `name`."""
     return table.get(f"{name}.{dtype_kind(dtype)}") or table[name]
 
 
 def bits(dtype: torch.dtype) -> int:
-    """Width in bits."""
+    """Return the width in bits."""
     return dtype.itemsize * 8
 
 
 def literal(value: float, dtype: torch.dtype) -> str:
-    """A number as Python text in the kind of `dtype`."""
+    """Return a number as a Python literal of the kind of `dtype`."""
     if dtype is torch.bool:
         return str(bool(value))
     if not dtype.is_floating_point:
@@ -176,7 +177,7 @@ def literal(value: float, dtype: torch.dtype) -> str:
 
 
 def typed_literal(value: float, dtype: torch.dtype) -> str:
-    """A literal with its dtype; a bare float is float32 to Triton."""
+    """Return a literal with its dtype; Triton treats a plain float as float32."""
     text = literal(value, dtype)
     return text if dtype is torch.float32 else f"tl.full([], {text}, tl.{TRITON_TYPES[dtype]})"
 

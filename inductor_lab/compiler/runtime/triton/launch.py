@@ -30,7 +30,7 @@ from triton.runtime.cache import triton_key
 from inductor_lab.compiler.base.errors import CacheRefused
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.codegen.triton.blocks import INT32_REACH
-from inductor_lab.compiler.codegen.triton.function import description_of
+from inductor_lab.compiler.codegen.triton.function import metadata_file
 from inductor_lab.compiler.codegen.triton.kernel_module import compile_options, jit_function, source
 from inductor_lab.compiler.codegen.triton.ladder import mark
 from inductor_lab.compiler.ir.interpret import concrete
@@ -160,7 +160,7 @@ class Launcher:
             triton_key()
         written = source(self.kernel, self.function)
         compiled = triton.compile(written, target=target, options=self.options)
-        _keep(description_of(compiled).parent)
+        _keep(metadata_file(compiled).parent)
         return compiled
 
     def __call__(self, *arguments: Any) -> None:
@@ -185,7 +185,7 @@ class Launcher:
         compiled = self.function[grid](*arguments, **named, **self.options)
         if compiled is not None and compiled.hash not in self.kept:
             self.kept.add(compiled.hash)
-            _keep(description_of(compiled).parent)
+            _keep(metadata_file(compiled).parent)
         if compiled is not None and aligned and len(self.prepared) < MOST_PREPARED:
             self.prepared[key] = _direct(compiled, grid, named, numbers)
         return None
@@ -215,7 +215,7 @@ def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any], numbers: Sequen
     """
     if run_cubin is not None:
         types = compiled.src.signature.values()
-        by_torch = _by_torch(description_of(compiled), grid, types, numbers)
+        by_torch = _by_torch(metadata_file(compiled), grid, types, numbers)
         if by_torch is not None:
             return by_torch
     whole = _in_three(grid)

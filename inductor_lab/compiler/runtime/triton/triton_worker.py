@@ -141,12 +141,12 @@ def start(asked: dict[str, Any]) -> tuple[int, int]:
 
 def compile_one(asked: dict[str, Any], target: GPUTarget) -> str:
     """Compile it to Triton's folder; the file there that describes it."""
-    from inductor_lab.compiler.codegen.triton.function import description_of, jit_function, source
+    from inductor_lab.compiler.codegen.triton.function import jit_function, metadata_file, source
 
     function = jit_function(asked["text"], asked["name"])
     written = source(function, asked["types"], asked["constants"])
     compiled = triton.compile(written, target=target, options=asked["options"])
-    return str(description_of(compiled))
+    return str(metadata_file(compiled))
 
 
 if __name__ == "__main__":

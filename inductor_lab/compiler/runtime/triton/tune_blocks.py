@@ -30,11 +30,11 @@ from inductor_lab.compiler.base.errors import CacheRefused
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.codegen.tree.build import build_tree
-from inductor_lab.compiler.codegen.triton.blocks import blocks_of, others, with_atomics
+from inductor_lab.compiler.codegen.triton.blocks import alternatives, blocks_of, with_atomics
 from inductor_lab.compiler.codegen.triton.kernel_module import module_text
 from inductor_lab.compiler.codegen.triton.matmul_kernel import product_in, tiles_of
 from inductor_lab.compiler.codegen.triton.printer import triton_kernel
-from inductor_lab.compiler.codegen.triton.shared_rows import may_share
+from inductor_lab.compiler.codegen.triton.shared_rows import can_share_rows
 from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 from inductor_lab.compiler.runtime.triton.launch import Launcher, load_kernel
 
@@ -143,8 +143,8 @@ def variants(kernel: Kernel) -> list[Kernel]:
     if (product := product_in(group)) is not None:
         return [make(blocks=tile) for tile in tiles_of(product, kernel.device)[1:]]
     tree = build_tree(with_atomics(group, buffers), buffers)
-    usual = blocks_of(tree, shared=may_share(kernel.device))
-    return [make(blocks=blocks) for blocks in others(usual)]
+    usual = blocks_of(tree, shared=can_share_rows(kernel.device))
+    return [make(blocks=blocks) for blocks in alternatives(usual)]
 
 
 def said(kernel: Kernel) -> str:
