@@ -19,6 +19,8 @@ import { Shows } from "./selection.js";
 
 const DTYPES = ["float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8", "bool",
   "complex64"];
+/** @type {Record<string, RegExp>} the Python types of an input's kind */
+const TYPES = { tensor: /Tensor|Parameter/, array: /ndarray/ };
 const STATES = { holds: "✓", fails: "✗", unknown: "·" };
 
 /**
@@ -47,7 +49,22 @@ export function guardsView(view, context) {
     shown.shows = new Shows(element);
     refill(body, view.entries.map((entry, i) => checkTable(entry, found[i], shown, context)));
   };
-  const edited = () => { state.said = ""; refill(said); judge(); };
+  const edited = () => {
+    state.said = "";
+    refill(said);
+    judge();
+    askVersions();
+  };
+  let asked = 0;
+  const askVersions = async () => {
+    if (!context.whatIf) return;
+    asked += 1;
+    const [mine, changed] = [asked, edits(view, state.values)];
+    const answer = await context.whatIf.line.ask({ show: "guards", edits: changed });
+    if (mine !== asked || answer.hit === undefined) return;
+    refill(verdict, ...answerParts(answer.hit, answer.reasons ?? {}));
+    verdict.className = `lab-guard-verdict ${answer.hit === null ? "no" : "ok"}`;
+  };
   const said = html("p", { class: "lab-note lab-guard-said", role: "status" }, state.said);
   const form = html("div", { class: "lab-guard-form" },
     state.values.map((value) => inputRow(value, edited)),
@@ -58,6 +75,7 @@ export function guardsView(view, context) {
         title: say("call the compiled function with these inputs"),
         onclick: async () => {
           await runIt(view, state, context, said, judge);
+          await askVersions();
           refill(calls, callTable(state.calls));
         },
       }, say("run it"))));
@@ -172,7 +190,7 @@ function inputRow(value, edited) {
  * @param {GuardInput} value
  * @returns {value is TensorInput}
  */
-const isTensor = (value) => value.kind === "tensor";
+const isTensor = (value) => value.kind === "tensor" || value.kind === "array";
 
 /**
  * @param {TensorInput} value
@@ -195,7 +213,8 @@ function tensorFields(value, edited) {
     refuse(sizes, refused, bad, say("integers, such as 8, 16"));
     if (!bad) change({ size: parts.map(Number), stride: null });
   });
-  const known = DTYPES.includes(value.dtype) ? DTYPES : [value.dtype, ...DTYPES];
+  const possible = DTYPES.filter((name) => value.kind === "tensor" || name !== "bfloat16");
+  const known = possible.includes(value.dtype) ? possible : [value.dtype, ...possible];
   const dtype = html("select", {
     "aria-label": say("dtype of {name}", { name: value.name }), "data-fact": "dtype",
     onchange: () => { change({ dtype: dtype.value }); },
@@ -204,7 +223,8 @@ function tensorFields(value, edited) {
     type: "checkbox", checked: value.requires_grad, "data-fact": "requires_grad",
     onchange: () => { change({ requires_grad: grad.checked }); },
   });
-  return ["[", sizes, "]", refused, dtype, html("label", {}, grad, " requires_grad")];
+  const label = value.kind === "tensor" ? html("label", {}, grad, " requires_grad") : null;
+  return ["[", sizes, "]", refused, dtype, label];
 }
 
 /**
@@ -278,6 +298,22 @@ function verdictParts(view, found, hit, values, context) {
   return [html("b", {}, say("recompile")), ` ${say("first failing guard:")} `,
     html("code", {}, text), " ",
     mismatch(condition, values), " ", link];
+}
+
+/**
+ * The same from the guards of all versions that TorchDynamo keeps, as Python answers.
+ *
+ * @param {string | null} hit the version that would run
+ * @param {Record<string, string>} reasons the failing guard of each version
+ */
+function answerParts(hit, reasons) {
+  if (hit !== null) {
+    return [html("b", {}, say("hit")), " ",
+      say("all guards hold: the compiled code{which} is reused", { which: ` ${hit}` })];
+  }
+  const failed = Object.entries(reasons).map(([name, text]) => html("div", {},
+    `${name}: `, html("code", {}, text)));
+  return [html("b", {}, say("recompile")), ` ${say("first failing guard:")} `, ...failed];
 }
 
 /**
@@ -361,7 +397,7 @@ function evaluate(condition, inputs) {
     case "size": return input.size?.[condition[2]];
     case "stride": return strides(input)?.[condition[2]];
     case "type": return input.kind === condition[2]
-      || (isTensor(input) && /Tensor|Parameter/.test(condition[2]));
+      || (isTensor(input) && TYPES[input.kind].test(condition[2]));
     default: return isTensor(input) ? sameTensor(input, condition) : undefined;
   }
 }

@@ -111,6 +111,8 @@ export interface Answer {
   errors?: [line: number, text: string][];
   entry?: import("./sent.d.ts").GuardEntry | null;
   call?: Omit<Call, "at">;
+  hit?: string | null;
+  reasons?: Record<string, string>;
 }
 
 export interface Request { show?: string; target?: string; [more: string]: unknown }

@@ -24,6 +24,8 @@ from inductor_lab.widgets.shapes import GuardInput
 Condition = list[Any]
 
 _ROOT = re.compile(r"[LG]\['(\w+)'\]")
+_ARRAY = re.compile(r"___from_numpy\((L\['\w+'\])\)")
+"""A NumPy array, as the tensor that TorchDynamo makes of it."""
 _TYPE = re.compile(r"type=<class '([\w.]+)'>")
 _COMPARE = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
@@ -51,18 +53,21 @@ def condition_of(guard: Guard) -> Condition | None:
 def inputs_of(capture: Capture) -> list[GuardInput]:
     """The editable inputs with their current values: each local or global that a guard checks.
 
-    {source, name, kind: tensor, size, stride, dtype, requires_grad} (stride None: contiguous), or
-    {source, name, kind: int|float|bool|str, value}.  Only for the frame that the user called.
+    {source, name, kind: tensor, size, stride, dtype, requires_grad} (stride None: contiguous), the
+    same with kind `array` for a NumPy array, or {source, name, kind: int|float|bool|str, value}.
+    Only for the frame that the user called.
     """
     first = entry_guards(capture)
     symbols = {symbol.source: symbol for symbol in capture.symbols}
     found: dict[str, GuardInput] = {}
     for guard in first:
-        if _ROOT.fullmatch(guard.source) and guard.source not in found:
+        source = _ARRAY.sub(r"\1", guard.source)
+        if _ROOT.fullmatch(source) and source not in found:
             value = _value(condition_of(guard), guard.source, symbols)
             if value is not None:
-                known = {"source": guard.source, "name": readable_source(guard.source), **value}
-                found[guard.source] = cast(GuardInput, known)
+                kind = {} if source == guard.source else {"kind": "array"}
+                known = {"source": source, "name": readable_source(source), **value, **kind}
+                found[source] = cast(GuardInput, known)
     return sorted(found.values(), key=lambda each: each["source"].startswith("G"))
 
 
@@ -159,7 +164,7 @@ def _tensor(tensor: ast.expr, dtype: ast.expr, facts: dict[str | None, ast.expr]
 
 
 def _source(tree: ast.expr) -> str:
-    text = ast.unparse(tree)
+    text = _ARRAY.sub(r"\1", ast.unparse(tree))
     if not _ROOT.fullmatch(text):
         raise _NotEditable
     return text

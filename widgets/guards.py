@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from inductor_lab.compiler.capture.capture import Capture, Guard, readable_source
 from inductor_lab.compiler.step_time import duration
-from inductor_lab.debug.recompiles.call_again import call_with_edits
+from inductor_lab.debug.recompiles.call_again import call_with_edits, predict_call
 from inductor_lab.debug.recompiles.watch_recompiles import recompiles
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.conditions import Condition, condition_of, entry_guards, inputs_of
@@ -46,7 +46,7 @@ def try_view(capture: Capture, links: Links) -> GuardsView:
     note = say(
         "Edit an input: the first failing guard turns red. Nothing runs."
         if inputs
-        else "No guard depends on an editable value: every call reuses this code."
+        else "None of the values that the guards check can be edited here."
     )
     entries = [guard_entry(entry_guards(capture), links)]
     here, every = len(entries[0]["checks"]), len(capture.guards)
@@ -95,6 +95,16 @@ def named(source: str) -> str:
     'net.h.0.weight is None'
     """
     return _MEMBER.sub(r".\1", readable_source(source))
+
+
+def answer_prediction(compilation: Compilation, edits: Any) -> dict[str, Any]:
+    """What a call with edited inputs would do, by the guards of all versions compiled so far.
+
+    {hit, reasons}: the compile id of the version that would run, or null; the failing guard of each
+    version that is checked before it, or of all.  Empty where TorchDynamo cannot be asked.
+    """
+    found = predict_call(compilation, edits)
+    return {} if found is None else {"hit": found.hit, "reasons": dict(found.reasons)}
 
 
 def answer_again(compilation: Compilation, edits: Any, links: Links) -> dict[str, Any]:

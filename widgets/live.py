@@ -13,6 +13,7 @@ comparison; Python answers `{id, error}`, or
     "ladder" (of `target`), "assembly"         {id, title, panes}, compiled with the `changes`
     "bench"                                    {id, title, panes}, measured with the `changes`
     "again" (with `edits` of the inputs)       {id, verdict, entry, call}
+    "guards" (with `edits` of the inputs)      {id, hit, reasons}
     "kernel" (with its `part` and new `text`)  {id, verdict, right, errors}
 """
 
@@ -32,7 +33,7 @@ from inductor_lab.debug.isolate import can_fork
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.bench_pane import bench_pane, benched
 from inductor_lab.widgets.compare import comparison_panes, verdict
-from inductor_lab.widgets.guards import answer_again
+from inductor_lab.widgets.guards import answer_again, answer_prediction
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.model import linked_document
@@ -79,6 +80,8 @@ class Connection(anywidget.AnyWidget):
 
     def _made(self, request: Any) -> dict[str, Any]:
         show = request.get("show")
+        if show == "guards":
+            return answer_prediction(self._compilation, request["edits"])
         if show == "again":
             return answer_again(self._compilation, request["edits"], self._links)
         if show == "kernel":

@@ -90,7 +90,8 @@ class GraphPicture(TypedDict):
 
 
 class GuardInput(TypedDict):
-    """A tensor has size, stride (None: contiguous), dtype and requires_grad, a number its value."""
+    """A tensor or NumPy array has size, stride (None: contiguous), dtype and requires_grad; a
+    number has its value."""
 
     source: str
     name: str

@@ -11,6 +11,7 @@ from inductor_lab.api.compilation import Compilation
 from inductor_lab.compiler.base.display import Shown
 from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.torch_door.torch_api import remember_sizes
 from inductor_lab.notebook.failure import shorten, torch_failed
 from inductor_lab.notebook.quiet import hushed
 from inductor_lab.notebook.so_far import SoFar
@@ -64,6 +65,8 @@ class Inspected:
                 self.failed = so_far.give_up(error)
                 shorten(error)
             raise
+        assert made.call is not None, "it has just run"
+        remember_sizes(made.call.sizes)
         self._known[key] = made
         return made.result
 

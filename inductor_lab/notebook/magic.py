@@ -27,6 +27,7 @@ from inductor_lab.bench.bench_result import BenchResult
 from inductor_lab.bench.kernels import Timed, timed
 from inductor_lab.compiler.base.display import annotated
 from inductor_lab.compiler.base.options import MODES, Options
+from inductor_lab.debug.recompiles.watch_recompiles import recompiles
 from inductor_lab.notebook.calls import Explorers, Inspected
 from inductor_lab.notebook.cell import run_calling
 from inductor_lab.notebook.variables import compiled_functions_go_first
@@ -107,8 +108,9 @@ class LabMagics(Magics):
     def compile(self, line: str, cell: str) -> Any:
         """Run the cell, compile what it calls, and show what the compiler did.
 
-        Compiled are modules and the user's functions, each at its first call and with a tab of its
-        own; or those alone that the line names.  The cell's value is shown as always.  Examples:
+        It compiles modules and the user's functions at their first call, each with its own tab; or
+        only those that the line names.  If a later call recompiles, the timeline of all calls
+        follows, as `lab.recompiles` shows it.  The cell's value is shown as always.  Examples:
 
             %%compile
             loss = net(x).pow(2).mean()
@@ -132,7 +134,8 @@ class LabMagics(Magics):
             return self._blame(cell, options, " ".join(given.arguments))
         inspected = Inspected(options)
         try:
-            ran = run_calling(self.shell, cell, inspected, " ".join(given.arguments))
+            with recompiles() as seen:
+                ran = run_calling(self.shell, cell, inspected, " ".join(given.arguments))
         except (Exception, KeyboardInterrupt):
             if inspected.failed is not None:
                 _display_below(self.shell, inspected.failed)
@@ -141,6 +144,8 @@ class LabMagics(Magics):
             print(NOTHING)
             return ran
         self._show(given, inspected.found)
+        if seen.has_recompiles:
+            display(seen)
         return ran
 
     def _blame(self, cell: str, options: Options, arguments: str) -> Any:

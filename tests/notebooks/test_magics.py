@@ -48,6 +48,17 @@ def test_the_call_that_ends_a_cell(shell):
     )
 
 
+def test_a_loop_shows_which_calls_recompiled(shell):
+    cell = "%%compile\ndef looped(x):\n    return x.sin() + 1\n\nfor n in (10, {}):\n"
+    cell += "    looped(torch.randn(n))\n"
+    _, captured = run(shell, cell.format("20, 30, 40"))
+    shown = captured.outputs[-1].data["text/plain"]
+    assert "compiles: 2" in shown and "recompiles: 1" in shown, "the second version is dynamic"
+    assert "expected 10, actual 20" in captured.outputs[-1].data["text/html"]
+    _, captured = run(shell, cell.format("10, 10"))
+    assert "recompiles" not in captured.outputs[-1].data["text/plain"]
+
+
 def test_arguments_on_the_line_and_a_name_for_the_result(shell):
     found = compiled(shell, f"%%compile -r mine torch.randn(4,  8)\n{DEFINE}")
     assert found.name == "wave" and shell.user_ns["mine"] is found

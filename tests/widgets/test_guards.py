@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -8,7 +9,7 @@ from inductor_lab.compiler.base.errors import BadArguments, NotRunnable
 from inductor_lab.compiler.capture.capture import Guard
 from inductor_lab.debug.recompiles.call_again import call_with_edits
 from inductor_lab.widgets.conditions import condition_of, entry_guards, inputs_of
-from inductor_lab.widgets.guards import answer_again
+from inductor_lab.widgets.guards import answer_again, answer_prediction
 from inductor_lab.widgets.model import linked_document
 
 FACTOR = 3
@@ -38,6 +39,17 @@ def test_what_can_be_edited_has_todays_values(guarded):
         "n": ("int", 5), "scale": ("float", 2.0), "flag": ("bool", True),
         "mode": ("str", "plain"), "FACTOR": ("int", 3),
     }
+
+
+def test_an_array_can_be_edited():
+    compilation = lab.inspect(lambda a: np.sin(a) + 1, np.ones(8, np.float32))
+    (found,) = inputs_of(compilation.capture)
+    assert found == {"source": "L['a']", "name": "a", "kind": "array", "size": [8], "stride": [1],
+                     "dtype": "float32", "requires_grad": False}  # fmt: skip
+    size = {"L['a']": {"size": [9]}}
+    assert answer_prediction(compilation, {})["hit"] is not None
+    assert answer_prediction(compilation, size)["hit"] is None
+    assert not call_with_edits(compilation, size).hit
 
 
 @pytest.mark.parametrize("code", ["\ud800", "\0", "(" * 500, "1" * 5000,

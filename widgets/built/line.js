@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources e66f4e5183e486d4.
+// Made by `npm run build` in javascript, from sources 712bb7d3b4e1fcf2.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

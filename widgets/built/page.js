@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources e66f4e5183e486d4.
+// Made by `npm run build` in javascript, from sources 712bb7d3b4e1fcf2.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -1071,6 +1071,7 @@ ${to}`;
     "bool",
     "complex64"
   ];
+  var TYPES = { tensor: /Tensor|Parameter/, array: /ndarray/ };
   var STATES = { holds: "✓", fails: "✗", unknown: "·" };
   function guardsView(view, context) {
     view.state ??= { values: copy(view.inputs), said: "", calls: [] };
@@ -1093,6 +1094,17 @@ ${to}`;
       state.said = "";
       refill(said);
       judge();
+      askVersions();
+    };
+    let asked = 0;
+    const askVersions = async () => {
+      if (!context.whatIf) return;
+      asked += 1;
+      const [mine, changed] = [asked, edits(view, state.values)];
+      const answer = await context.whatIf.line.ask({ show: "guards", edits: changed });
+      if (mine !== asked || answer.hit === void 0) return;
+      refill(verdict, ...answerParts(answer.hit, answer.reasons ?? {}));
+      verdict.className = `lab-guard-verdict ${answer.hit === null ? "no" : "ok"}`;
     };
     const said = html("p", { class: "lab-note lab-guard-said", role: "status" }, state.said);
     const form = html(
@@ -1109,6 +1121,7 @@ ${to}`;
           title: say("call the compiled function with these inputs"),
           onclick: async () => {
             await runIt(view, state, context, said, judge);
+            await askVersions();
             refill(calls, callTable(state.calls));
           }
         }, say("run it"))
@@ -1192,7 +1205,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       fields
     );
   }
-  var isTensor = (value) => value.kind === "tensor";
+  var isTensor = (value) => value.kind === "tensor" || value.kind === "array";
   function tensorFields(value, edited) {
     const change = (facts) => {
       Object.assign(value, facts);
@@ -1212,7 +1225,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       refuse(sizes, refused, bad, say("integers, such as 8, 16"));
       if (!bad) change({ size: parts.map(Number), stride: null });
     });
-    const known3 = DTYPES.includes(value.dtype) ? DTYPES : [value.dtype, ...DTYPES];
+    const possible = DTYPES.filter((name) => value.kind === "tensor" || name !== "bfloat16");
+    const known3 = possible.includes(value.dtype) ? possible : [value.dtype, ...possible];
     const dtype = html("select", {
       "aria-label": say("dtype of {name}", { name: value.name }),
       "data-fact": "dtype",
@@ -1228,7 +1242,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         change({ requires_grad: grad.checked });
       }
     });
-    return ["[", sizes, "]", refused, dtype, html("label", {}, grad, " requires_grad")];
+    const label = value.kind === "tensor" ? html("label", {}, grad, " requires_grad") : null;
+    return ["[", sizes, "]", refused, dtype, label];
   }
   function plainField(value, edited) {
     if (value.kind === "bool") {
@@ -1295,6 +1310,22 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       link
     ];
   }
+  function answerParts(hit, reasons) {
+    if (hit !== null) {
+      return [
+        html("b", {}, say("hit")),
+        " ",
+        say("all guards hold: the compiled code{which} is reused", { which: ` ${hit}` })
+      ];
+    }
+    const failed = Object.entries(reasons).map(([name, text]) => html(
+      "div",
+      {},
+      `${name}: `,
+      html("code", {}, text)
+    ));
+    return [html("b", {}, say("recompile")), ` ${say("first failing guard:")} `, ...failed];
+  }
   function mismatch(condition, values) {
     if (condition?.[0] !== "tensor") return "";
     const [, source, dtype, needsGrad, sizes] = condition;
@@ -1356,7 +1387,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       case "stride":
         return strides(input)?.[condition[2]];
       case "type":
-        return input.kind === condition[2] || isTensor(input) && /Tensor|Parameter/.test(condition[2]);
+        return input.kind === condition[2] || isTensor(input) && TYPES[input.kind].test(condition[2]);
       default:
         return isTensor(input) ? sameTensor(input, condition) : void 0;
     }

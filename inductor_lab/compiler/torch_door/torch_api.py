@@ -17,6 +17,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from types import CodeType
 from typing import Any
 
 import sympy
@@ -201,6 +202,12 @@ def _try_skipped_again() -> None:
             _set_strategy(code, _Strategy(_Action.DEFAULT, _Action.DEFAULT))
 
 
+compiled_versions: Callable[[CodeType], list[Any]] = optional(
+    "torch._dynamo.eval_frame._debug_get_cache_entry_list", lambda code: []
+)
+"""The versions of a function's code that TorchDynamo keeps, in the order in which it checks their
+guards; each has `compile_id`, `guard_manager` and `backend`."""
+
 _code_state: Callable[[], dict[Any, Any]] = optional("torch._dynamo.pgo.get_code_state", dict)
 
 
@@ -234,6 +241,14 @@ def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
             yield
         finally:
             sizes.update(remembered)
+
+
+def remember_sizes(sizes: dict[Any, Any]) -> None:
+    """Tell TorchDynamo the sizes of an inspected call, as if the user's program had made it.
+
+    Another size in a later call then makes the dimension dynamic at once.
+    """
+    _code_state().update(sizes)
 
 
 def _set_sizes_aside() -> Callable[[], None]:

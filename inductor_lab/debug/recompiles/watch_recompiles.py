@@ -118,6 +118,12 @@ class Recompiles(Shown):
         found = (self._compiled(name, heard) for name, heard in by_id.items() if name)
         return tuple(sorted(filter(None, found), key=lambda each: each.when))
 
+    @property
+    def has_recompiles(self) -> bool:
+        """Were several versions of one frame compiled in the block?"""
+        frames = Counter(each.compile_id.rpartition("/")[0] for each in self.compiled)
+        return any(versions > 1 for versions in frames.values())
+
     def _compiled(self, compile_id: str, heard: list[events.Event]) -> Compiled | None:
         whole = [phase for phase in events.phases(heard) if phase.name == WHOLE]
         if not whole:
