@@ -1,1 +1,1 @@
-"""What makes a loop tree fast on a CPU: passes, a file each, and their list in `passes.py`."""
+"""Passes that optimize a loop tree for a CPU, one per file; `passes.py` lists them."""

@@ -8,10 +8,10 @@ from inductor_lab.compiler.codegen.tree.loop_tree import Loop, Store
 from inductor_lab.compiler.ir.index import Axis, Index, hint, is_int
 
 LINE = 16
-"""Floats of a cache line: a part starts at a line boundary, so that no vector crosses one."""
+"""Floats per cache line. A part starts at a line boundary, so that no vector crosses one."""
 
 WHOLE_BLOCK = 64
-"""Elements of a block of whole cache lines: few enough to stay in registers."""
+"""Elements in a block of full cache lines: few enough to stay in registers."""
 
 
 def side_by_side(index: Index, axis: Axis) -> bool:
@@ -20,7 +20,7 @@ def side_by_side(index: Index, axis: Axis) -> bool:
 
 
 def in_lines(loop: Loop, stores: Sequence[Store]) -> bool:
-    """Does every block of what these store, of four bytes or more, fill whole cache lines?"""
+    """Does each block of these stores fill full cache lines, with elements of at least 4 bytes?"""
     indices = [store.index - Index.of(loop.axis) for store in stores]
     steps = [loop.axis.size, *(i.constant for i in indices)]
     steps += [factor for index in indices for _, factor in index.terms]

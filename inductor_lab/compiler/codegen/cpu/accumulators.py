@@ -1,4 +1,4 @@
-"""Loops that only sum have enough independent accumulators to hide the latency of an addition.
+"""Use enough independent accumulators in a sum to hide the latency of an addition.
 
     for j0 in 0 .. 4100:                 lanes_acc0 = 64 zeros
         acc0 += x[j0]             →      for j0_wide in 0 .. 4096 by 64:
@@ -7,11 +7,11 @@
                                          for lane in 0 .. 64: acc0 += lanes_acc0[lane]
                                          for j0 in 4096 .. 4100: acc0 += x[j0]
 
-One vector register adds once in four cycles; eight of them, each cycle twice.  Loops that compute a
-lot before they add gain as well: a mean of binary cross entropies takes 540 instead of 1,070 µs
-(512 x 1024, one core with AVX-512, GCC 12, November 2026).
-Short rows in a loop that sums them up have an accumulator for each of their elements, so that lanes
-are added up once and not in each row:
+With one vector register, a core adds once every four cycles; with eight registers, twice per cycle.
+Loops that compute a lot before they add also gain: a mean of binary cross entropies takes 540
+instead of 1,070 µs (512 x 1024, one core with AVX-512, GCC 12, November 2026).
+A loop that sums short rows has one accumulator per element of a row, so that lanes are added once
+after the loop, and not in each row:
 
     for j0 in 0 .. 33:                   lanes_acc0 = 19 zeros
         block_acc0 = 0                   for j0 in 0 .. 33:
@@ -19,7 +19,7 @@ are added up once and not in each row:
             block_acc0 += x[j0, j1]              lanes_acc0[j1] += x[j0, j1]
         acc0 += block_acc0               for lane in 0 .. 19: acc0 += lanes_acc0[lane]
 
-Inductor leaves it to the C++ compiler, which keeps one register for each accumulator.
+Inductor leaves this to the C++ compiler, which uses one register per accumulator.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ from inductor_lab.compiler.ir.expr import Load, Temp
 from inductor_lab.compiler.ir.index import Axis, Index
 
 WIDE = 64
-"""Independent accumulators of a loop that only sums: four registers of 16 floats hide the
-latency of an add."""
+"""Number of independent accumulators: four registers of 16 floats hide the latency of an add."""
 SHORTEST_WIDE = 1024
-"""Trip count from which on this pays (chosen, not measured)."""
+"""Smallest trip count for which this is faster (chosen, not measured)."""
 SHORTEST_LANES = 4
-"""Elements of a row from which on lanes run along it."""
+"""Smallest row length for which vector lanes run along the row."""
 MOST_ROWS = 1024
-"""Rows that are summed lane by lane: an element goes through so many additions."""
+"""Maximum number of rows that are summed lane by lane: each element goes through as many additions.
+"""
 
 
 def wide_lanes(tree: Tree, facts: Facts) -> Tree:
-    """The tree with sums in several registers."""
+    """Accumulate sums in several vector registers."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree
 
@@ -76,7 +76,7 @@ def wide_lanes(tree: Tree, facts: Facts) -> Tree:
 
 
 def wide_sums(loop: Loop) -> int:
-    """The number of accumulators that pays for an innermost loop; 0: one register."""
+    """The best number of accumulators for an innermost loop; 0: one register."""
     size, stmts, fed = loop.axis.size, list(walk(loop.body)), fed_by(loop)
     plain = all(isinstance(stmt, Let | Accumulate) or is_plain_store(stmt) for stmt in stmts)
     summed = 1 <= len(fed) <= 2 and all(map(sums_floats, fed))
@@ -104,7 +104,7 @@ def _widened(loop: Loop, width: int) -> Tree:
 
 
 def _of_short_rows(loop: Loop) -> Tree | None:
-    """A loop that sums up short rows, each in an accumulator of its own (`sums.py`)."""
+    """Rewrite a loop that sums short rows, each in a separate accumulator (`sums.py`)."""
     inits = [stmt for stmt in loop.body if isinstance(stmt, Init)]
     totals = [stmt for stmt in loop.body if isinstance(stmt, Accumulate)]
     lets = tuple(stmt for stmt in loop.body if isinstance(stmt, Let))
@@ -138,7 +138,7 @@ def _array(acc: Accumulate, width: int) -> Local:
 
 
 def _total(acc: Accumulate, width: int) -> Loop:
-    """Adds up the lanes of an accumulator."""
+    """Add the lanes of an accumulator."""
     lane = Axis("lane", width)
     value = Load(f"lanes_{acc.name}", (Index.of(lane),), acc.value.dtype)
     return Loop(lane, LoopKind.REDUCE, (Accumulate(acc.name, acc.kind, value, None, acc.origins),))

@@ -1,4 +1,4 @@
-"""Threads share the outer loops over points; innermost loops run in vector lanes.
+"""Parallelize the outer loops over points across threads, and vectorize innermost loops.
 
     for i0 in 0 .. 64:            →      for i0 in 0 .. 64, threads:
         for i1 in 0 .. 512:                  for i1 in 0 .. 512, lanes:
@@ -45,12 +45,12 @@ INDEPENDENT = (LoopKind.VECTOR, LoopKind.SERIAL)
 
 
 def threads(tree: Tree, facts: Facts) -> Tree:
-    """The tree with its outermost loops over points shared among threads."""
+    """Parallelize the outermost loops over points across threads."""
     plan = facts.plan
     if not plan.threads:
         return tree
     team = plan.in_team and plan.simd is not Simd.COLUMNS
-    # a loop whose short inner one was written out since has lanes now
+    # a loop whose short inner loop was unrolled has become the vector loop
     levels = sum(loop.kind is not LoopKind.VECTOR for loop in point_loops(tree)[: plan.threads])
     levels = max(levels, 1)
     execution = Execution(threads=levels, team=True) if team else threads_of(facts, levels)
@@ -64,10 +64,11 @@ def threads(tree: Tree, facts: Facts) -> Tree:
 
 
 def _by_one(run: Tree, tree: Tree) -> Tree:
-    """Statements between shared loops are for one thread of a team, for each comes by: it might
-    read what another one has written in the same place.
+    """Run the statements between parallel loops on one thread of a team.
 
-    The loop has them all, or what stores alone, where later ones need their values.
+    Every thread of the team reaches them, and one could read what another has already overwritten.
+    The one-iteration loop contains all these statements; if later statements need their values, it
+    contains only the stores.
     """
     own = {defined_by(stmt) for stmt in run}
     later = {temp for stmt in walk(tree) if stmt not in run for temp in temps_read(stmt)}
@@ -80,7 +81,7 @@ def _by_one(run: Tree, tree: Tree) -> Tree:
 
 
 def lanes(tree: Tree, facts: Facts) -> Tree:
-    """The tree with innermost loops vectorized, where their iterations are independent."""
+    """Vectorize innermost loops whose iterations are independent."""
 
     def change(loop: Loop) -> Tree | None:
         if not is_innermost(loop):
@@ -92,8 +93,11 @@ def lanes(tree: Tree, facts: Facts) -> Tree:
 
 
 def _with_lanes(loop: Loop) -> Execution:
-    """How the loop runs, with lanes if it can.  It has none where it looks for a position, nor in a
-    team where it checks: the status there is private to threads, not to lanes."""
+    """The execution of an innermost loop, with vector lanes if possible.
+
+    A loop that accumulates a position has no lanes.  Neither has a loop with checks in a team: the
+    error status there is private to threads, not to lanes.
+    """
     checked = any(isinstance(stmt, Check) for stmt in walk(loop.body))
     fed = fed_by(loop)
     placed = any(a.position is not None or a.found is not None for a in fed)
@@ -108,13 +112,13 @@ def _with_lanes(loop: Loop) -> Execution:
 
 
 def _has_clause(acc: Accumulate) -> bool:
-    """Does OpenMP have the reduction?  Its maximum and minimum of floats lose NaN."""
+    """Does OpenMP support the reduction?  Its maximum and minimum of floats lose NaN."""
     extreme_of_floats = acc.kind in PLAIN and acc.value.dtype.is_floating_point
     return acc.kind in CLAUSES and not extreme_of_floats
 
 
 def _flags_first(fed: list[Accumulate]) -> list[Accumulate]:
-    """The flag of an extreme before the extreme."""
+    """The accumulators, with the NaN flag of each extreme before the extreme."""
     ordered: list[Accumulate] = []
     for acc in fed:
         ordered.insert(len(ordered) - (acc.kind == "nan"), acc)

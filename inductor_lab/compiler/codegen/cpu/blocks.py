@@ -1,18 +1,18 @@
-"""Innermost loops a block at a time: results past the caches, halves as floats.
+"""Run innermost loops block by block: streaming stores of results, float16 converted in blocks.
 
     for i0 in 0 .. 4000000:              for i0_block in 0 .. 4000000 by 128:
         out0[i0] = in0[i0] + 1    →          block_out0: 128 floats
                                              for i0 in the block: block_out0[..] = in0[i0] + 1
                                              lab_stream(out0 + i0_block, block_out0, 128)
 
-Machines convert whole registers of halves at once, but GCC does not make such code of a loop:
+CPUs convert a full register of float16 at once, but GCC does not generate this from a loop:
 
     block_t0, block_out0: 256 floats
     lab_widen(block_t0, in0 + i0_block, 256)
     for i0 in the block: block_out0[i0 - i0_block] = block_t0[i0 - i0_block] + 1
     lab_narrow(out0 + i0_block, block_out0, 256)
 
-Inductor: none for the caches; halves are widened in classes of `at::vec`.
+Inductor: no streaming stores; classes of `at::vec` widen float16.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ from inductor_lab.compiler.ir.expr import Load, Op
 from inductor_lab.compiler.ir.index import Axis, Index
 
 STREAM_BLOCK = 128
-"""Elements of a result that are computed into the first cache and then written past all caches: so
-few that the core computes the next ones while the stores drain (chosen, not measured)."""
+"""Elements that are computed into the first-level cache and then written with streaming stores: few
+enough that the core computes the next block while the stores drain (chosen, not measured)."""
 SHORT_BLOCK = 256
-"""The same for elements of 16 bits or less, and for halves that are widened."""
+"""The same for elements of 16 bits or less, and for float16 that is widened."""
 
 
 def blocks(tree: Tree, facts: Facts) -> Tree:
-    """The tree with innermost loops over blocks, with local arrays for what they read or write."""
+    """Split innermost loops into blocks, and compute with local arrays in each block."""
     return tree if facts.plan.simd is Simd.COLUMNS else _Blocks(facts).body(tree, None)
 
 
@@ -80,7 +80,7 @@ class _Blocks:
         return kept(tuple(new), body)
 
     def innermost(self, loop: Loop, outer: Loop | None) -> Tree:
-        """A whole loop in blocks; a strip of a loop is one already."""
+        """Split a full loop into blocks; a strip of a loop is already a block."""
         if loop.is_whole and loop.kind in INDEPENDENT:
             needs = self.streams(loop) or widened_loads(loop) or narrowed_stores(loop)
             long = isinstance(loop.axis.size, int) and loop.axis.size >= STREAM_BLOCK
@@ -94,7 +94,7 @@ class _Blocks:
         return (loop,)
 
     def streams(self, loop: Loop) -> list[Store]:
-        """Contiguous stores of an innermost loop to large results that are not read soon."""
+        """The contiguous stores of an innermost loop to large results that are not read soon."""
         if not isinstance(loop.axis.size, int) or loop.axis.size < STREAM_BLOCK:
             return []
         stores = [s for s in walk(loop.body) if isinstance(s, Store) and s.kind == "store"]
@@ -108,7 +108,7 @@ class _Blocks:
         ]
 
     def in_blocks(self, loop: Loop) -> Loop:
-        """The loop blocked, with some of what it reads and writes in local arrays."""
+        """Strip-mine the loop, with some of its loads and stores in local arrays."""
         streams, widened, narrowed = self.streams(loop), widened_loads(loop), narrowed_stores(loop)
         outer = LoopKind.PARALLEL if loop.kind is LoopKind.VECTOR else loop.kind
         if not (widened or narrowed) and in_lines(loop, streams):
@@ -139,9 +139,10 @@ class _Blocks:
         axis: Axis | None = None,
         first: Index | None = None,
     ) -> Tree:
-        """A loop of at most so many iterations; then its results are narrowed or streamed.
+        """A loop with at most `most` iterations, then calls that narrow or stream its results.
 
-        With `axis` there are exactly so many, from `first` on, and whole lines are streamed.
+        With `axis`, there are exactly `most` iterations from `first` on, and the calls stream full
+        cache lines.
         """
         along, begin = axis or loop.axis, first if first is not None else loop.begin
         place = Index.of(along) - begin
@@ -166,7 +167,7 @@ class _Blocks:
 
 
 def _as_floats(loop: Loop, widened: Sequence[Let], most: int, count: Index) -> Tree:
-    """Local arrays with `count` halves as floats, from the beginning of the loop; and the loop."""
+    """Widen `count` float16 elements to local arrays of floats before the loop; then the loop."""
     arrays: list[Stmt] = []
     held: list[Stmt] = []
     place = Index.of(loop.axis) - loop.begin
@@ -183,7 +184,7 @@ def _as_floats(loop: Loop, widened: Sequence[Let], most: int, count: Index) -> T
 
 
 def widened_loads(loop: Loop) -> list[Let]:
-    """Contiguous loads of halves that a loop uses as floats only."""
+    """Contiguous loads of float16 that a loop uses only as floats."""
     other = {t.name for stmt in walk(loop.body) for e in expressions(stmt) for t in halves_in(e)}
     return [
         stmt
@@ -197,7 +198,7 @@ def widened_loads(loop: Loop) -> list[Let]:
 
 
 def narrowed_stores(loop: Loop) -> list[Store]:
-    """Contiguous stores of floats that are rounded to halves."""
+    """Contiguous stores of floats that are rounded to float16."""
     stores = [stmt for stmt in walk(loop.body) if isinstance(stmt, Store)]
     names = [store.buffer for store in stores]
     return [

@@ -1,4 +1,4 @@
-"""Run-time checks of a kernel: indices out of range, and integer divisors of 0.
+"""Insert run-time checks: indices out of range, and integer division by zero.
 
     t0 = in0[i0]                  →      t0 = in0[i0]
     t1 = in1[t0]                         check t0 in 0 .. 100
@@ -6,8 +6,8 @@
                                          check t3 is not 0
     t4 = t2 // t3                        t4 = t2 // t3
 
-What is read is clamped, so nothing is read out of range; the check makes the kernel say so.
-Inductor: `TORCH_CHECK` through `check_bounds`; divisions by zero trap.
+Indices of loads are clamped, so nothing is read out of range; the check makes the kernel report an
+error. Inductor: `TORCH_CHECK` through `check_bounds`; divisions by zero trap.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from inductor_lab.compiler.ir.index import gathered_in
 
 
 def checks(tree: Tree, facts: Facts) -> Tree:
-    """The tree with its checks, each where the value is known and before it is used.
+    """Insert each check after the definition of its value and before its first use.
 
-    What a load under a mask has as its index may be out of range where the mask does not hold.  So
-    an index is checked where it is made only if it is used there without a further mask; elsewhere,
-    as the result of a reduction is, just before it is used.
+    The index of a masked load may be out of range where the mask is false.  So an index is checked
+    after its definition only if it is also used without a mask; otherwise, and for results of
+    reductions, it is checked just before each use.
     """
     made = set(map(defined_by, walk(tree)))
     known = [check for check in dict.fromkeys(unmasked(tree)) if check.value in made]
@@ -56,19 +56,19 @@ def is_checked(tree: Tree, facts: Facts) -> bool:
 
 
 def divisors(stmt: Stmt) -> list[tuple[Expr, Origins]]:
-    """What this very statement divides integers by."""
+    """The integer divisors in this statement itself."""
     return [found for value in expressions(stmt) for found in integer_divisors(value)]
 
 
 def unmasked(tree: Tree) -> Iterator[Check]:
-    """Checks of the indices that statements use, other than under a mask."""
+    """Checks of the indices that statements use outside masks."""
     for stmt in tree:
         yield from gathers(stmt)
         yield from unmasked(stmt.body if isinstance(stmt, Loop | If) else ())
 
 
 def gathers(stmt: Stmt) -> Iterator[Check]:
-    """Checks of the indices that this very statement uses, other than under its mask."""
+    """Checks of the indices that this statement itself uses outside its mask."""
     origins = NO_ORIGINS if isinstance(stmt, Loop) else stmt.origins
     values = (stmt.mask, stmt.other) if isinstance(stmt, When) else expressions(stmt)
     nodes = (node for value in values for node in value.walk())

@@ -1,5 +1,5 @@
-"""Reductions of columns: memory is contiguous along them, so a strip of columns goes through the
-rows together.
+"""Reduce columns in strips: memory is contiguous along a row, so a strip of columns is reduced row
+by row.
 
     for i0 in 0 .. 4096:                 for strip in 0 .. 4096 by 512:
         acc0 = 0                  →          for i0 in the strip: acc0[i0 - strip] = 0
@@ -7,9 +7,9 @@ rows together.
             acc0 += x[4096 * j0 + i0]            for i0 in the strip:
                                                      acc0[i0 - strip] += x[4096 * j0 + i0]
 
-Every value that lives from one of these small loops to the next is an array over the strip.
+Each value that is live between two of these inner loops becomes an array over the strip.
 
-Inductor: the tiles of `CppTile2DKernel`, and loop orders chosen by `simplify_and_reorder`.
+Inductor: the tiles of `CppTile2DKernel`, and the loop order of `simplify_and_reorder`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from inductor_lab.compiler.ir.ops import POSITIONS
 
 
 def columns(tree: Tree, facts: Facts) -> Tree:
-    """The tree with its innermost loop over points inside the loops over rows."""
+    """Move the innermost loop over points inside the loops over rows."""
     if facts.plan.simd is not Simd.COLUMNS:
         return tree
 
@@ -59,8 +59,10 @@ def columns(tree: Tree, facts: Facts) -> Tree:
 
 
 def _strips(loop: Loop, width: int) -> Tree:
-    """The loop strip-mined, if it has more than one strip; strips are narrower where many values
-    are live between loops, for each of them is an array."""
+    """Strip-mine the loop, if it has more than one strip.
+
+    Each value that is live between loops needs an array, so strips are narrower if there are many.
+    """
     made = _strips_of(loop, width)
     while width > LINE and not fit(stmt for stmt in walk(made) if isinstance(stmt, Local)):
         width //= 2
@@ -83,16 +85,18 @@ def _strips_of(loop: Loop, width: int) -> Tree:
 
 
 class _Strip:
-    """`lanes` is the loop over a strip of `width` columns, `place` the position in the strip."""
+    """`lanes` is the loop over a strip of `width` columns; `place` is the position in the strip."""
 
     def __init__(self, lanes: Loop, place: Index, width: int) -> None:
         self.lanes, self.place, self.width = lanes, place, width
         self.wide: set[str] = set()
-        """Arrays that had one element for all columns, and have one for each."""
+        """Arrays that have been widened: one element per column instead of one in total."""
 
     def segments(self, body: Tree, held: frozenset[str]) -> Tree:
-        """Each run of statements without a loop becomes one loop over the strip; `held` are temps
-        and accumulators that are in arrays already."""
+        """Put each run of statements without a loop into one loop over the strip.
+
+        `held` are temps and accumulators that are already in arrays.
+        """
         new: list[Stmt] = []
         runs = (tuple(run) for _, run in groupby(body, lambda stmt: isinstance(stmt, Loop)))
         living = (temp for temp in crossing(runs) if temp.name not in held)
@@ -138,7 +142,7 @@ class _Strip:
         return [Local(name, dtype, (self.width,)), ElementAlias(name, name, (self.place,))]
 
     def _lanes(self, run: list[Stmt], held: frozenset[str]) -> Tree:
-        """A loop over the strip; what is invariant along the columns is hoisted out of it."""
+        """A loop over the strip; values that are the same for all columns are hoisted out of it."""
         varying = set(held)
         before: list[Stmt] = []
         inside: list[Stmt] = []
@@ -156,13 +160,13 @@ class _Strip:
         return (*before, *loop)
 
     def _value(self, node: Expr) -> Expr:
-        """The value, reading the column's own element of widened arrays."""
+        """The value, with loads of widened arrays redirected to the element of this column."""
         if isinstance(node, Load) and node.buffer in self.wide:
             return replace(node, index=self._columns(node.index))
         return map_expr(node, self._value, lambda index: index)
 
     def _columns(self, at: tuple[Index, ...]) -> tuple[Index, ...]:
-        """The column's own element of a widened array."""
+        """The index of this column's element in a widened array."""
         (row,) = at
         return (row * self.width + self.place,)
 

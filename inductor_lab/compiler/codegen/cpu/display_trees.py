@@ -1,4 +1,4 @@
-"""The loop trees of a schedule's C++ kernels, for those who look at them."""
+"""The loop trees of a schedule's C++ kernels, for display."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from inductor_lab.compiler.schedule.schedule import Group, Schedule
 def kernel_trees(
     schedule: Schedule, kernels: Iterable[Kernel], options: Options
 ) -> tuple[KernelTrees, ...]:
-    """The loop trees of the C++ kernels, once for those of one name; of parts of a combo with the
-    same extents the first."""
+    """The loop trees of the C++ kernels.
+
+    Kernels with the same name appear once. Of the parts of a combo with the same extents, only the
+    first appears.
+    """
     results = results_of(schedule)
     found: dict[tuple[object, ...], KernelTrees] = {}
     for kernel in kernels:
@@ -29,8 +32,11 @@ def kernel_trees(
 
 
 def part_trees(kernel: Kernel, part: Group, results: Set[str], options: Options) -> KernelTrees:
-    """The loop trees of one part of a C++ kernel (of one that is no combo: its group); `results`
-    are those of its schedule (`results_of`)."""
+    """The loop trees of one part of a C++ kernel.
+
+    A kernel that is not a combo has one part: its group.  `results` are the results of the schedule
+    (`results_of`).
+    """
     own, off = results & part.stored, switched_off(options.passes_off)
     team = bool(kernel.group.combined)
     made = cpu_tree(part, kernel.buffers, results=own, off=off, team=team)

@@ -1,4 +1,4 @@
-"""Rows whose largest or smallest element is looked for: first which, then where.
+"""Compute argmax and argmin in two loops: find the extreme value first, then its position.
 
     for j0 in 0 .. 1024:                 for j0 in 0 .. 1024: best_acc0 = max(best_acc0, x[j0])
         acc0 = argmax(x[j0], j0)  →      first_acc0 = the largest number
@@ -7,9 +7,9 @@
                                              first_acc0 = min(first_acc0, here)
                                          acc0 = first_acc0
 
-A loop that keeps a value and its place has no vector lanes.  The value alone has, and so has the
-least of the places where it is; the second loop reads what the first one brought into the cache.
-Inductor keeps a place for each lane.
+A loop that accumulates both a value and its position cannot be vectorized.  A maximum can, and so
+can the minimum of the positions that have this value.  The second loop reads elements that the
+first loop brought into the cache.  Inductor keeps one position per lane.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Op, Temp
 from inductor_lab.compiler.ir.index import Index
 
 EXTREMES = {"argmax": "max", "argmin": "min"}
-"""The reduction that gives the element at the first such place."""
+"""The reduction that computes the element at this position."""
 
 
 def search(tree: Tree, facts: Facts) -> Tree:
-    """The tree with first places of extremes looked for in a loop of their own."""
+    """Search for the first position of an extreme in a separate loop."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree
 
@@ -55,7 +55,7 @@ def search(tree: Tree, facts: Facts) -> Tree:
 
 
 def _is_searched(loop: Loop) -> bool:
-    """May the loop run twice, and does nothing come from an earlier one?"""
+    """Can the loop run twice, and does it compute only extremes and cheap values?"""
     fed = [s for s in loop.body if isinstance(s, Accumulate)]
     sought = any(acc.kind in EXTREMES for acc in fed)
     once = {acc.kind for acc in fed} <= {"max", "min", *EXTREMES}
@@ -77,7 +77,10 @@ def _searched(loop: Loop) -> Tree:
 
 
 def _first_place(loop: Loop, acc: Accumulate, lets: Tree) -> Tree:
-    """If the best is a NaN, the first NaN; if it is not, there is none."""
+    """The loop that finds the first position of the extreme, or of the first NaN.
+
+    If the extreme is not NaN, the row contains no NaN.
+    """
     assert acc.position is not None, "a search is for a position"
     value, size = acc.value, loop.axis.size
     short = acc.position == Index.of(loop.axis) and isinstance(size, int) and size < 2**31

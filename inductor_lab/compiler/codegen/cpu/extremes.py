@@ -1,4 +1,4 @@
-"""The largest and the least float of a row: a plain comparison and a flag for NaN.
+"""Compute the maximum and minimum of floats with a plain comparison and a separate NaN flag.
 
     for j0 in 0 .. 1024:                 max_acc0 = -inf; nan_acc0 = 0
         acc0 = max(acc0, x[j0])   →      for j0 in 0 .. 1024:
@@ -6,8 +6,8 @@
                                              nan_acc0 |= isnan(x[j0])
                                          acc0 = max(acc0, nan if nan_acc0 else max_acc0)
 
-torch's maximum is NaN where one of the two is; that is no operation of a vector register.  Both
-halves of it are.  Inductor: `at::vec::maximum`, three instructions an element.
+torch's maximum is NaN if either operand is NaN. CPUs have no vector instruction for this, but they
+have instructions for both parts.  Inductor: `at::vec::maximum`, three instructions per element.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from inductor_lab.compiler.codegen.tree.visit import is_innermost, with_body
 from inductor_lab.compiler.ir.expr import Const, Op, Temp
 
 PLAIN = {"max": "greatest", "min": "least"}
-"""The same of numbers that are not NaN."""
+"""The reduction that ignores NaN."""
 
 
 def extremes(tree: Tree, facts: Facts) -> Tree:
-    """The tree with a NaN flag for each maximum or minimum of floats."""
+    """Add a NaN flag for each maximum or minimum of floats."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree
 

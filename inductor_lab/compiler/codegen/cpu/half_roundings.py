@@ -1,12 +1,13 @@
-"""Values that are rounded to 16 bits and widened again stay floats in between.
+"""Keep values that are rounded to 16 bits and then widened in float32.
 
     t1 = half(t0 * 2)               t1 = float(half(t0 * 2))
     out0[i0] = float(t1) + 1    →   out0[i0] = t1 + 1
 
-So does a choice between two of them.  Rounding to 16 bits and back stays in a vector register; a
-variable of 16 bits would not.  What is one of such numbers but for its sign is not rounded again.
+A `where` of two such values also stays in float32.  Rounding to 16 bits and back stays in a vector
+register; a 16-bit variable would not.  A value that is equal to a rounded value except for its sign
+is not rounded again.
 
-Inductor: its vector types of halves are floats as well.
+Inductor: its vector types of float16 are also floats.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from inductor_lab.compiler.ir.rules import HALF
 
 FLOAT = torch.float32
 SAME_DIGITS = ("neg", "abs", "relu", "maximum", "minimum")
-"""Operations whose result is one of their operands, but for its sign."""
+"""Operations whose result is one of their operands, except for the sign."""
 
 
 def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
-    """The tree with temps that are rounded to 16 bits and widened back as floats."""
+    """Store temps that are rounded to 16 bits and widened again as float32."""
     made = [s for s in walk(tree) if isinstance(s, Let) and (rounds(s.value) or _chooses(s.value))]
     if not made:
         return tree
@@ -47,7 +48,7 @@ def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
         return map_expr(node, value, lambda index: index)
 
     def wide(stmt: Stmt) -> Stmt:
-        """The statement with floats in place of halves; its values are mapped already."""
+        """The statement with float32 instead of 16-bit temps; its values are already mapped."""
         match stmt:
             case Let(temp, Op("where", (mask, *choices))) if temp in floats:
                 both = (_as_float(choice, held) for choice in choices)
@@ -65,19 +66,19 @@ def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
 
 
 def rounds(value: Expr) -> bool:
-    """Is it a float that is rounded to 16 bits?"""
+    """Is it a float32 that is rounded to 16 bits?"""
     if not isinstance(value, Op) or value.name != "convert" or value.dtype not in HALF:
         return False
     return value.args[0].dtype is torch.float32
 
 
 def _chooses(value: Expr) -> bool:
-    """Is it one of two numbers of 16 bits?"""
+    """Is it a `where` of 16-bit values?"""
     return isinstance(value, Op) and value.name == "where" and value.dtype in HALF
 
 
 def _rounded(value: Expr, held: Mapping[Temp, torch.dtype]) -> Expr:
-    """A number of 16 bits as a float, which is rounded if it has to be."""
+    """A 16-bit value as float32, rounded if necessary."""
     match value:
         case Op("convert", (number,)) if _fits(number, value.dtype, held):
             return number
@@ -85,7 +86,7 @@ def _rounded(value: Expr, held: Mapping[Temp, torch.dtype]) -> Expr:
 
 
 def _fits(number: Expr, dtype: torch.dtype, held: Mapping[Temp, torch.dtype]) -> bool:
-    """Has a float the digits of a number of this dtype of 16 bits?"""
+    """Can this 16-bit dtype represent the float32 value exactly?"""
     match number:
         case Temp():
             return held.get(number) is dtype
@@ -97,7 +98,7 @@ def _fits(number: Expr, dtype: torch.dtype, held: Mapping[Temp, torch.dtype]) ->
 
 
 def _as_float(value: Expr, held: Collection[Temp]) -> Expr:
-    """The same number; one that is `held` as a float is not rounded again."""
+    """The same value as float32; a temp in `held` already is float32 and is not rounded again."""
     match value:
         case Op("convert", (Temp() as known,)) if known in held:
             return known
@@ -105,7 +106,7 @@ def _as_float(value: Expr, held: Collection[Temp]) -> Expr:
 
 
 def _widened(value: Expr) -> Temp | None:
-    """The temp of 16 bits that an expression widens to a float."""
+    """The 16-bit temp that an expression widens to float32."""
     match value:
         case Op("convert", (Temp() as temp,), torch.float32) if temp.dtype in HALF:
             return temp
@@ -113,7 +114,7 @@ def _widened(value: Expr) -> Temp | None:
 
 
 def halves_in(value: Expr) -> Iterator[Temp]:
-    """Temps that are used other than widened to a float."""
+    """Temps that an expression uses without widening them to float32."""
     match value:
         case Temp():
             yield value

@@ -1,4 +1,4 @@
-"""What several passes ask of loops, and how they change them."""
+"""Queries and rewrites of loops that several passes share."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ POINTS = (LoopKind.PARALLEL, LoopKind.VECTOR)
 
 
 def has_expensive(body: Tree) -> bool:
-    """Does a tree have an operation that takes much longer than an addition?"""
+    """Does the tree contain an operation that takes much longer than an addition?"""
     ops = (node.name for node in nodes_in(body) if isinstance(node, Op))
     return any(OPS[name].flops >= EXPENSIVE_FLOPS for name in ops)
 
 
 def crossing(runs: Iterable[Tree]) -> list[Temp]:
-    """Temps and accumulators that one run of statements defines or feeds and a later one reads."""
+    """Temps and accumulators that one run of statements sets and a later run reads."""
     known: set[str] = set()
     found: dict[Temp, None] = {}
     for run in runs:
@@ -69,8 +69,10 @@ def fed_by(loop: Loop) -> list[Accumulate]:
 
 
 def at_points(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
-    """The tree with what runs once per point changed: the body of the innermost PARALLEL loops, or
-    the whole tree if there are none."""
+    """Apply `change` to the statements that run once per point.
+
+    These are the bodies of the innermost PARALLEL loops, or the full tree if there are none.
+    """
     if not any(isinstance(s, Loop) and s.kind is LoopKind.PARALLEL for s in tree):
         return change(tree)
     new = (
@@ -83,8 +85,7 @@ def at_points(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
 
 
 def each_loop(body: Tree, change: Callable[[Loop], Tree | None]) -> Tree:
-    """The tree with loops changed, outer ones first; where `change` returns None, the loops inside
-    are visited."""
+    """Apply `change` to loops, outer loops first; if it returns None, visit the loops inside."""
     new: list[Stmt] = []
     for stmt in body:
         if not isinstance(stmt, Loop):

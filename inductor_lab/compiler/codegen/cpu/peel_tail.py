@@ -1,17 +1,17 @@
-"""What is left of a row that is no multiple of a vector register takes one register more.
+"""Peel the tail of a row: process the last elements with one masked vector register.
 
     for j0 in 0 .. 200:                  for j0 in 184 .. 200:
         acc0 += exp(x[j0])        →          acc0 += exp(x[j0]) if j0 >= 192 else 0
                                          for j0 in 0 .. 192:
                                              acc0 += exp(x[j0])
 
-GCC has no vectors for the last iterations of a loop with accumulators, and 15 exponentials one by
-one take as long as a hundred of the others: a softmax of rows of 127 takes 187 instead of 248 ns a
-row (one core with AVX-512, GCC 12, November 2026).  Comparisons one by one wait for each other: the
+GCC does not vectorize the last iterations of a loop with accumulators, and 15 scalar exponentials
+take as long as a hundred vectorized ones: a softmax of rows of 127 takes 187 instead of 248 ns per
+row (one core with AVX-512, GCC 12, November 2026).  Scalar comparisons wait for each other: the
 maximum of a row of 33 takes 8 instead of 20 ns (a core with AVX2, GCC 12, November 2026).  The
-register overlaps what the loop visits, so
-that nothing beyond the row is read; the extreme of a row may see an element twice.  It comes first,
-since a later loop finds what a whole register has written sooner than halves of two.
+last register overlaps the main loop, so that nothing beyond the row is read; a maximum or minimum
+may see an element twice.  The tail comes first: a later loop can then load data that one full
+register stored; data from two partial stores would arrive later.
 
 Inductor: `CppVecKernel` with `tail_size`, which loads with a mask.
 """
@@ -42,16 +42,16 @@ from inductor_lab.compiler.ir.index import Index
 from inductor_lab.compiler.ir.ops import neutral
 
 REGISTER = 64
-"""Bytes; a multiple of those of any other machine."""
+"""Bytes per vector register: a multiple of the register size of every supported machine."""
 FEWEST_LANES, SHORTEST_TAIL, LONGEST_ROW = 8, 4, 512
-"""Below and beyond that there is little to gain (softmax, 33 to 1,000 elements; measured as above).
+"""Outside these limits there is little to gain (softmax, 33 to 1,000 elements; measured as above).
 """
 ONCE = ("sum", "prod")
-"""Kinds of accumulators that may not see an element twice."""
+"""Kinds of accumulators that must not see an element twice."""
 
 
 def tails(tree: Tree, facts: Facts) -> Tree:
-    """The tree with the last iterations of its reductions in a vector register."""
+    """Process the last iterations of reductions with one vector register."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree
     arrays = {stmt.name for stmt in walk(tree) if isinstance(stmt, Local)}
@@ -79,8 +79,10 @@ def _with_tail(loop: Loop, arrays: set[str]) -> Tree | None:
 
 
 def _may_repeat(loop: Loop, arrays: set[str]) -> bool:
-    """Does it give the same if some iterations run twice, but for its sums?  It may write to arrays
-    that it does not read."""
+    """Is the result the same, except for sums, if some iterations run twice?
+
+    The loop may write to arrays that it does not read.
+    """
     if loop.kind is not LoopKind.REDUCE or not is_innermost(loop):
         return False
     free = arrays.difference(load.buffer for load in loads_in(loop.body))
@@ -93,13 +95,13 @@ def _may_repeat(loop: Loop, arrays: set[str]) -> bool:
 
 
 def _lanes(loop: Loop) -> int:
-    """Lanes of the narrowest numbers that it loads or accumulates."""
+    """Lanes per register for the narrowest dtype that the loop loads or accumulates."""
     dtypes = {load.dtype for load in loads_in(loop.body)} | {a.value.dtype for a in fed_by(loop)}
     return REGISTER // min((d.itemsize for d in dtypes if d is not torch.bool), default=4)
 
 
 def _from(stmt: Stmt, last: int, loop: Loop) -> Stmt:
-    """The statement, where it may not see an element twice with nothing for those before `last`."""
+    """The statement; a sum or product uses its neutral value for elements before `last`."""
     if not isinstance(stmt, Accumulate) or stmt.kind not in ONCE:
         return stmt
     dtype = stmt.value.dtype

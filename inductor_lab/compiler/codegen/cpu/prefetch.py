@@ -1,11 +1,11 @@
-"""Prefetch: the next row while this one is computed, and what a sum adds next.
+"""Prefetch the next row while the current row is computed, and the next elements of a sum.
 
     for j0_wide in 0 .. 4096 by 64:
         lab_fetch(in0 + 4096 * (i0 + 1) + j0_wide, 64)
         for j0 in j0_wide .. j0_wide + 64: acc1 += exp(in0[4096 * i0 + j0] - acc0)
 
-The first loop over a row waits for memory.  A later one finds the row in the cache, and where it
-computes much, memory would be idle.
+The first loop over a row waits for memory.  A later loop finds the row in the cache; if it computes
+a lot, memory would be idle.
 
     for j0_wide in 0 .. 16000000 by 64:
         lab_fetch(in0 + j0_wide + 2048, 64)
@@ -37,7 +37,7 @@ Places = Set[tuple[str, Index]]
 
 
 def fetch_ahead(tree: Tree, facts: Facts) -> Tree:
-    """The tree with prefetches in loops that sum in several registers."""
+    """Insert prefetches into loops that sum in several registers."""
     points = point_loops(tree)
     point = points[-1].axis if points else None
 
@@ -56,7 +56,7 @@ def fetch_ahead(tree: Tree, facts: Facts) -> Tree:
 
 @dataclass(frozen=True)
 class _Fetches:
-    """`seen` is what the point has read before a loop, `everything` all that it reads."""
+    """`seen`: what the point has read before a loop; `everything`: all that the point reads."""
 
     point: Axis | None
     seen: Places
@@ -95,7 +95,7 @@ class _Fetches:
         ]
 
     def first_read(self, loop: Loop) -> list[Load]:
-        """Contiguous loads of a loop that no loop before it at the same point has read."""
+        """Contiguous loads of a loop that no earlier loop of the same point has read."""
         loads = {(load.buffer, load.index[0]): load for load in loads_in((loop,))}
         return [
             load
@@ -104,7 +104,10 @@ class _Fetches:
         ]
 
     def next_row(self, loop: Loop) -> list[Load]:
-        """What a loop reads after an earlier one did, at the next point; nothing if it is cheap."""
+        """The loads, moved to the next point, that an earlier loop has also read.
+
+        Empty if the loop is cheap.
+        """
         if self.point is None or not has_expensive(loop.body):
             return []
         following = {self.point: Index.of(self.point) + 1}
@@ -119,7 +122,7 @@ class _Fetches:
 
 
 def _fills(stmt: Stmt, wide: Loop) -> bool:
-    """Is it the loop over one block of `wide`?"""
+    """Is the statement the loop over one block of `wide`?"""
     return isinstance(stmt, Loop) and stmt.stop == stmt.begin + wide.step
 
 

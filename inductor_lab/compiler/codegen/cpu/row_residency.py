@@ -1,10 +1,10 @@
-"""Values that two loops over the same row need: computed in the first, kept for the second.
+"""Keep a value that two loops over a row need: compute it in the first, load it in the second.
 
     for j: s += exp(x[j] - m)            for j: row0[j] = exp(x[j] - m); s += row0[j]
     for j: out[j] = exp(x[j] - m) / s  → for j: out[j] = row0[j] / s
 
-Only expensive values are kept, in rows that stay in the cache of a core; where a row is longer, or
-of symbolic length, they are kept where the result will be:
+Only expensive values are kept, in local arrays that stay in the cache of a core.  If a row is
+longer or has a symbolic length, they are kept in the result buffer:
 
     for j: out[j] = exp(x[j] - m); s += out[j]
     for j: out[j] = out[j] / s
@@ -40,26 +40,26 @@ from inductor_lab.compiler.ir.index import Axis, Index
 from inductor_lab.compiler.ir.ops import EXPENSIVE_FLOPS, OPS
 
 LONGEST_ROW = 65536
-"""Elements; 256 KiB of floats, a part of a core's second cache.  All rows together are bounded by a
-thread's stack."""
+"""Elements; 256 KiB of floats, a fraction of a core's second-level cache.  All rows together must
+fit on a thread's stack."""
 
 
 def rows(tree: Tree, facts: Facts) -> Tree:
-    """The tree with expensive values of loops over the same row in local arrays."""
+    """Keep expensive values that several loops over a row share in local arrays."""
     longest = LONGEST_ROW if facts.plan.simd is Simd.INNER else facts.plan.longest_row
     change = partial(_kept_in_rows, longest=longest)
     return tree if facts.plan.inner_threads else at_points(tree, change)
 
 
 def rows_in_results(tree: Tree, facts: Facts) -> Tree:
-    """The tree with expensive values of long rows where their result goes."""
+    """Keep expensive values of long rows in the result buffer."""
     change = partial(_kept_in_results, streamed=facts.streamed)
     alone = facts.plan.simd is Simd.INNER and not facts.plan.inner_threads
     return at_points(tree, change) if alone else tree
 
 
 def _kept_in_rows(body: Tree, longest: int) -> Tree:
-    """The body of a point with its rows."""
+    """The body of a point, with shared values in rows (local arrays)."""
     numbers = _Numbers()
     seen: dict[tuple[Axis, int], str] = {}
     rows: dict[tuple[Axis, int], Local] = {}
@@ -92,8 +92,10 @@ def _kept_in_rows(body: Tree, longest: int) -> Tree:
 
 
 def _kept_in_results(body: Tree, streamed: Collection[str]) -> Tree:
-    """The body of a point with an expensive value of long loops kept where a later one stores; not
-    in `streamed` buffers, which are written past the caches."""
+    """The body of a point, with an expensive value kept where a later loop stores its result.
+
+    Not in `streamed` buffers: streaming stores bypass the caches.
+    """
     numbers = _Numbers()
     seen: dict[tuple[Axis, int], tuple[int, str]] = {}
     for position, loop in enumerate(body):
@@ -125,10 +127,10 @@ def _results_of(loop: Loop, dtype: torch.dtype) -> Iterator[Load]:
 
 
 def _may_be_kept(body: Tree, first: int, place: Load) -> bool:
-    """Is nothing lost by what the loop at `first` stores at `place` already?
+    """May the loop at `first` already store at `place` without overwriting a value still needed?
 
-    The result may alias any buffer of its dtype.  So the loop may read those at the same place
-    only, and no later loop may read them.
+    The result may alias any buffer of its dtype.  So the loop may read these buffers only at the
+    same index, and no later loop may read them.
     """
     stores = [s for s in walk(body) if isinstance(s, Store) and s.buffer == place.buffer]
     inside, afterwards = loads_in((body[first],)), loads_in(body[first + 1 :])
@@ -154,13 +156,13 @@ def _up_to(loop: Loop, longest: int) -> bool:
 
 
 class _Numbers:
-    """Equal numbers for values that are equal at the same place of two loops."""
+    """Value numbering: values that are equal at the same index of two loops have one number."""
 
     def __init__(self) -> None:
         self.known: dict[Expr, int] = {}
 
     def of(self, loop: Loop) -> list[tuple[Let, int]]:
-        """Each Let of a loop with the number of its value."""
+        """Each Let of a loop, with the number of its value."""
         named: dict[str, Temp] = {}
 
         def canonical(expr: Expr) -> Expr:
@@ -184,8 +186,8 @@ def _is_expensive(value: Expr) -> bool:
 def _rewritten(loop: Stmt, first: dict[str, Load], later: dict[str, Load]) -> Stmt:
     """The loop with stores to rows and loads from rows, without dead values.
 
-    `first` and `later` say for temps where they are kept.
-
+    `first` maps temps to the places where this loop stores them, `later` to those where it loads
+    them.
     """
     assert isinstance(loop, Loop)
     new: list[Stmt] = []

@@ -1,15 +1,15 @@
-"""Blocked scans: what is expensive before and after them, and running sums, in vector lanes.
+"""Compute scans block by block, so that running sums and expensive operations are vectorized.
 
     for j0 in 0 .. n:                    for j0_block in 0 .. n by 64:
         acc0 += exp(x[j0])        →          for j0 in the block: acc0_block[..] = exp(x[j0])
         out[j0] = acc0                       acc0 = lab_running_sum(acc0, acc0_block, ..)
                                              for j0 in the block: out[j0] = acc0_block[..]
 
-A loop-carried dependence rules out vector lanes.  So what is expensive before and after the
-accumulation runs in loops of its own.  Sums have lanes all the same:
-`lab_running_sum` adds a vector to itself, moved by one, two, four places and so on.
+A loop-carried dependence prevents vectorization.  So expensive operations before and after the
+accumulation run in separate loops.  Running sums are vectorized too: `lab_running_sum` adds a
+vector to itself, shifted by one, two, four lanes and so on.
 
-Inductor has no counterpart: scans on the CPU are ATen's.
+Inductor has no counterpart: it calls ATen for scans on the CPU.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from inductor_lab.compiler.ir.expr import Temp
 from inductor_lab.compiler.ir.index import Index, hint
 
 SCAN_BLOCK = 64
-"""Elements of a block: the arrays between its loops stay in the first-level cache."""
+"""Elements per block: the arrays between its loops stay in the first-level cache."""
 SHORTEST_SUM = 16
-"""Length of a row from which on its running sum is computed in lanes."""
+"""Smallest row length for which the running sum is vectorized."""
 
 Runs = tuple[Tree, Tree, Tree]
-"""What comes before a scan, the scan, and what comes after it."""
+"""The statements before a scan, the scan, and the statements after it."""
 
 
 def scans(tree: Tree, facts: Facts) -> Tree:
-    """The tree with scans blocked, where something gains vector lanes."""
+    """Split scans into blocks if this vectorizes something."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree
 
@@ -71,13 +71,13 @@ class _Blocks:
     after: Tree
 
     def tree(self) -> Tree:
-        """Arrays for what is live between the loops of a block, and the blocks."""
+        """Arrays for the values that are live between the loops of a block, then the blocks."""
         summed = is_sum(self.scan)
         running = {s.name: s for s in self.scan if isinstance(s, Accumulate)}
         runs = (self.before, self.scan, self.after)
         living = crossing(((*self.before, *self.scan), self.after) if summed else runs)
         known = {temp.name for temp in living}
-        if summed:  # they are in the loop before them
+        if summed:  # the loop before the scan computes the values to add
             extra = [s for name, s in running.items() if name not in known]
             living += [Temp(s.name, s.value.dtype) for s in extra]
 
@@ -123,12 +123,12 @@ class _Blocks:
 
 
 def _block(loop: Loop, stmts: Tree) -> Tree:
-    """One loop over a block."""
+    """One loop over a block, if there are statements."""
     return (replace(loop, body=stmts),) if stmts else ()
 
 
 def runs_of(loop: Loop) -> Runs:
-    """The body split in three; what is cheap stays in the sequential loop of the scan."""
+    """Split the body into three runs; cheap statements stay in the sequential loop of the scan."""
     body = loop.body
     needed = needed_by_scans(body)
     depends = {stmt.name for stmt in needed if isinstance(stmt, Accumulate)}
@@ -151,7 +151,7 @@ def runs_of(loop: Loop) -> Runs:
 
 
 def is_sum(scan: Sequence[Stmt]) -> bool:
-    """Are there only sums, each of what is known beforehand, in numbers that have lanes?"""
+    """Are all statements sums of independent values, with a dtype that can be vectorized?"""
     names = {stmt.name for stmt in scan if isinstance(stmt, Accumulate)}
     return all(
         isinstance(stmt, Accumulate)

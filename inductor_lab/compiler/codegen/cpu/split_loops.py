@@ -1,5 +1,5 @@
-"""Loops without masks and divisions: an innermost loop is cut where a comparison of its position
-changes, and unrolled by what its position is divided by.
+"""Remove masks and divisions from loops: split an innermost loop where a comparison of its loop
+variable changes, and unroll it by the divisor of its loop variable.
 
     for i1 in 0 .. 1024:                         for i1 in 0 .. 512:
         t = 0                                        out[i1] = a[i1]
@@ -16,10 +16,9 @@ changes, and unrolled by what its position is divided by.
             out[2*i0 + i1] =               →         out[2*i0 + 1] = b[i0]
                 a[i0] if i1 < 1 else b[i0]
 
-Sizes may be symbolic, as long as their order is known: `n//3 <= n <= n + m`.  So `cat` along the
-last dimension, `pad`, slices that are written to and windows with padding run at the speed of
-copies, and vector lanes find what they load side by side.  Masks of outer axes stay: they are the
-same for a whole inner loop.
+Sizes may be symbolic if their order is known: `n//3 <= n <= n + m`.  Then `cat` along the last
+dimension, `pad`, writes to slices and padded windows run as fast as copies, and vector loads are
+contiguous.  Masks of outer axes stay: they are constant in the inner loop.
 
 Inductor has no counterpart: it leaves the masks to the C++ compiler.
 """
@@ -67,36 +66,36 @@ from inductor_lab.compiler.ir.ops import neutral
 from inductor_lab.compiler.ir.size_order import at_most, sub_sizes
 
 MOST_PIECES = 6
-"""Beyond this the text grows more than the time shrinks.  The sizes of this file are chosen, not
-measured one by one."""
+"""Maximum number of pieces; with more, the code grows more than the time shrinks.  The limits in
+this file are chosen, not measured one by one."""
 
 SHORTEST_LOOP = 16
-"""Trip count below which a mask costs next to nothing."""
+"""For smaller trip counts, a mask costs almost nothing."""
 
 MOST_STEPS = 4
-"""Largest unroll factor: the loads of more are too far apart for one vector."""
+"""Largest unroll factor; with more, the strided loads do not fit in one vector."""
 
 MOST_COPIES = 4
-"""Iterations of an innermost loop that are written out, so that lanes run along the loop around it:
-groups of more are no vectors to GCC 12, unless of 8 (softplus of rows of 2 to 9 elements)."""
+"""Maximum trip count of an innermost loop that is fully unrolled, so that lanes run along the outer
+loop: GCC 12 does not vectorize larger groups, except of 8 (softplus of rows of 2 to 9 elements)."""
 
 MOST_PARTS = 16
-"""The same where masks choose what an iteration does, as in a matrix of 4 by 4 that is stacked."""
+"""The same if masks select what an iteration does, as in a stacked 4 by 4 matrix."""
 
 COMPARISONS = {
     "lt": (True, slice(0, 1)), "ge": (False, slice(0, 1)),
     "le": (True, slice(1, 2)), "gt": (False, slice(1, 2)),
     "ne": (True, slice(0, 2)), "eq": (False, slice(0, 2)),
 }  # fmt: skip
-"""What a comparison of a rising number with a value is at first, and whether that changes when the
-value is reached, when it is passed, or both."""
+"""For a comparison of an increasing number with a value: its initial result, and whether it changes
+when the number reaches the value, when it exceeds the value, or both."""
 
 
 def split(tree: Tree, facts: Facts) -> Tree:
-    """The tree with its innermost loops cut and unrolled; where tiles are made, as it is.
+    """Split and unroll innermost loops; a tree that is tiled stays unchanged.
 
-    Where points have rows, those over a row are: `cat` of the halves of a head, or of what is
-    summed.
+    If points have rows, the loops over a row are split: for example `cat` of the halves of an
+    attention head, or `cat` of the operands of a sum.
     """
     if facts.plan.simd is Simd.COLUMNS or facts.tiled:
         return tree
@@ -109,8 +108,11 @@ def split(tree: Tree, facts: Facts) -> Tree:
 
 
 def _cut_row(loop: Loop, shared: bool) -> Tree | None:
-    """The pieces of a loop over a row; those of a reduction have accumulators of their own, which
-    are combined.  Where threads share the loop of a reduction, it stays one."""
+    """The pieces of a loop over a row.
+
+    Each piece of a reduction has a separate accumulator; they are combined.  A reduction that
+    threads share (`shared`) is not split.
+    """
     if loop.kind is LoopKind.SERIAL and _is_plain(loop):
         return _cut(loop)
     plain = all(
@@ -128,22 +130,22 @@ def _cut_row(loop: Loop, shared: bool) -> Tree | None:
 
 
 def _is_plain(loop: Loop) -> bool:
-    """Does it feed nothing, and contain no loop?"""
+    """Does the loop have no accumulator and no inner loop?"""
     return all(isinstance(stmt, Let | Store | When) for stmt in walk(loop.body))
 
 
 def _cut(loop: Loop) -> Tree:
-    """The pieces of an innermost loop; the loop itself if it is one."""
+    """The pieces of an innermost loop; the loop itself if it is not split."""
     pieces = _pieces(loop, _step(loop))
     return (loop,) if pieces == [loop] else tuple(s for piece in pieces for s in _hoisted(piece))
 
 
 def split_loops(body: Tree, threads: int = 0, large: bool = False) -> Tree:
-    """The tree with every VECTOR loop cut at the bounds of its masks, or written out if short.
+    """Split each VECTOR loop at the bounds of its masks, or unroll it fully if it is short.
 
-    The loops around it are cut too where masks would keep a compiler from vectorizing.  The
-    outermost `threads` loops, which run as one, are cut only of `large` work: each piece then has
-    all of them, and starts the threads anew.
+    Outer loops are split too if masks would prevent vectorization.  The outermost `threads` loops,
+    which are collapsed, are split only if the work is `large`: each piece then repeats all of them,
+    and starts a new parallel region.
     """
     new: list[Stmt] = []
     for stmt in body:
@@ -163,8 +165,7 @@ def split_loops(body: Tree, threads: int = 0, large: bool = False) -> Tree:
 
 
 def _each_apart(loop: Loop) -> Tree:
-    """A loop of its own for each of several loops inside, if there is nothing but values besides.
-    """
+    """Distribute a loop over its inner loops, if its body contains only loops and values."""
     loops = [stmt for stmt in loop.body if isinstance(stmt, Loop)]
     lets = tuple(stmt for stmt in loop.body if isinstance(stmt, Let))
     if len(loops) < 2 or len(loops) + len(lets) < len(loop.body):
@@ -175,8 +176,10 @@ def _each_apart(loop: Loop) -> Tree:
 
 
 def _needs_no_masks(loop: Loop) -> bool:
-    """Does the innermost loop have masks that compilers do not vectorize: over several values, or
-    over a load that skips elements?"""
+    """Does the innermost loop have a mask that compilers do not vectorize?
+
+    Such a mask guards several values, or a strided load.
+    """
     innermost = (loops := point_loops((loop,)))[-1]
     if len(loops) < 2 or innermost.kind is not LoopKind.VECTOR:
         return False
@@ -189,8 +192,10 @@ def _needs_no_masks(loop: Loop) -> bool:
 
 
 def _copies(loop: Loop) -> Tree:
-    """The loop with the iterations of the innermost one, one after another, if that is all it does
-    and has too few iterations for lanes; otherwise nothing."""
+    """The loop with its inner VECTOR loop fully unrolled; empty if this is not possible.
+
+    The inner loop must have too few iterations for lanes, and the loop must contain nothing else.
+    """
     *before, last = loop.body
     if not isinstance(last, Loop) or last.kind is not LoopKind.VECTOR:
         return ()
@@ -226,8 +231,7 @@ def _pieces(loop: Loop, step: int) -> list[Loop]:
 
 
 def _in_order(cuts: set[Size], size: Size) -> list[Size]:
-    """0, the cuts in between, and the size; without cuts whose place among them symbols leave
-    open."""
+    """0, the cuts in order, and the size.  A cut whose order is unknown (symbolic) is left out."""
     found: list[Size] = [0, size]
     for cut in sorted(cuts, key=lambda cut: (hint(cut), str(cut))):
         place = next((n for n, other in enumerate(found) if at_most(cut, other)), 0)
@@ -237,7 +241,7 @@ def _in_order(cuts: set[Size], size: Size) -> list[Size]:
 
 
 def _changes(loop: Loop) -> set[Size]:
-    """Positions at which the result of a comparison changes."""
+    """The positions at which the result of a comparison changes."""
     found: set[Size] = set()
     places: dict[str, Expr] = {}
     for stmt in walk(loop.body):
@@ -253,10 +257,10 @@ def _changes(loop: Loop) -> set[Size]:
 def _compared(
     op: Op, axis: Axis, places: Mapping[str, Expr]
 ) -> tuple[bool, tuple[Size, ...]] | None:
-    """If the operation compares what rises with `axis` alone to a size: its result at first, and
-    the positions at which it changes.
+    """The initial result of a comparison, and the positions at which it changes.
 
-    `places` are the temps that stand for a position.
+    None unless the operation compares an index that increases with `axis` alone to a size.
+    `places` maps temps to the index that they hold.
     """
     match [places.get(a.name, a) if isinstance(a, Temp) else a for a in op.args]:
         case [IndexValue(index), Const(int() as value) | SizeValue(value)]:
@@ -267,7 +271,7 @@ def _compared(
 
 
 def _switches(index: Index, value: Size, axis: Axis) -> tuple[Size, ...] | None:
-    """The positions from which on an index is at least the value, and more."""
+    """The first position where an index is at least `value`, and the first where it is greater."""
     if index - index.constant == Index.of(axis):
         reached = sub_sizes(value, index.constant)
         return reached, add_sizes(reached, 1)
@@ -279,7 +283,7 @@ def _switches(index: Index, value: Size, axis: Axis) -> tuple[Size, ...] | None:
 
 
 def _rises(index: Index, axis: Axis) -> bool:
-    """Does it depend on nothing but `axis`, and never fall?"""
+    """Does the index depend only on `axis`, and never decrease?"""
     for atom, factor in index.terms:
         alone = atom == axis or (
             isinstance(atom, Quotient)
@@ -293,7 +297,7 @@ def _rises(index: Index, axis: Axis) -> bool:
 
 
 def _at(index: Index, axis: Axis, position: int) -> int:
-    """The value of an index that depends on `axis` alone."""
+    """The value, at a position, of an index that depends only on `axis`."""
     value = index.substitute({axis: Index.constant_of(position)}).constant
     assert isinstance(value, int), "it depends on a symbol"
     return value
@@ -308,7 +312,7 @@ def _step(loop: Loop) -> int:
 
 
 def _period(atom: Quotient | Remainder, axis: Axis) -> int:
-    """The iterations after which a quotient has grown by an integer; 0 if it is invariant."""
+    """The number of iterations after which a quotient has grown by an integer; 0 if invariant."""
     factor = atom.dividend.coefficient(axis)
     if not isinstance(factor, int) or not isinstance(atom.divisor, int):
         return MOST_STEPS + 1
@@ -316,7 +320,7 @@ def _period(atom: Quotient | Remainder, axis: Axis) -> int:
 
 
 def _divisions(body: Tree) -> list[Quotient | Remainder]:
-    """Quotients and remainders in the places that a loop reads and writes."""
+    """The quotients and remainders in the indices of loads and stores."""
     indices = [stmt.index for stmt in walk(body) if isinstance(stmt, Store)]
     indices.extend(index for load in loads_in(body) for index in load.index)
     atoms: list[Atom] = [atom for index in indices for atom, _ in index.terms]
@@ -324,9 +328,9 @@ def _divisions(body: Tree) -> list[Quotient | Remainder]:
 
 
 def _piece(loop: Loop, begin: Size, end: Size, step: int) -> Loop:
-    """The loop from `begin` to `end`, counted from 0, with what is constant there folded.
+    """The piece of a loop from `begin` to `end`, starting at 0, with constants folded.
 
-    It is unrolled by `step`, and common subexpressions of the copies are computed once.
+    It is unrolled by `step`; common subexpressions of the copies are computed once.
     """
     axis = Axis(loop.axis.name, exact_quotient(sub_sizes(end, begin), step))
     made: dict[Expr, Temp] = {}
@@ -339,7 +343,7 @@ def _piece(loop: Loop, begin: Size, end: Size, step: int) -> Loop:
 
 
 def _hoisted(loop: Loop) -> Tree:
-    """The loop with loop-invariant values hoisted; a value that lost its mask may be invariant."""
+    """Hoist loop-invariant values; a value whose mask was removed may be invariant."""
     if loop.axis.size == 1:
         return loop.body
     inside: set[str] = set()
@@ -357,9 +361,10 @@ def _hoisted(loop: Loop) -> Tree:
 
 
 class Piece:
-    """Rewrites statements for one piece; `values` are temps that are constants or other temps.
+    """Rewrites statements for one piece of a loop.
 
-    `made` are the temps of the copies before, by their values.
+    `values` maps temps to constants or to other temps.  `made` maps values to the temps of earlier
+    copies.
     """
 
     def __init__(
@@ -399,7 +404,7 @@ class Piece:
                     self.made[known] = new
                 return (replace(stmt, temp=new, value=known),)
             case Loop(body=inside):
-                before, self.made = self.made, dict(self.made)  # what it makes stays in it
+                before, self.made = self.made, dict(self.made)  # its temps are not visible outside
                 body = self.body(inside)
                 self.made = before
                 return (replace(stmt, body=body),)
@@ -428,7 +433,7 @@ class Piece:
         return (When(mask, body, result, value, other, stmt.origins),)
 
     def renamed(self, temp: Temp) -> Temp:
-        """Each piece has temps of its own, so that uses can be counted by name."""
+        """Each piece has separate temps, so that uses can be counted by name."""
         new = Temp(f"{temp.name} from {self.name}", temp.dtype)
         self.values[temp.name] = new
         return new
@@ -447,14 +452,14 @@ class Piece:
 
 
 def iterations(loop: Loop, made: dict[Expr, Temp]) -> Iterator[Piece]:
-    """A piece for each iteration of a short loop; they share what they have `made`."""
+    """One piece per iteration of a short loop; the pieces share the temps in `made`."""
     assert isinstance(loop.axis.size, int), "the loop is short"
     for at in range(loop.axis.size):
         yield Piece(loop.axis, f"{at}", (at, at + 1), {loop.axis: Index.constant_of(at)}, made)
 
 
 def _folded(value: Expr) -> Expr:
-    """Logic and choices with a constant in them."""
+    """Fold logical operations, `where` and extremes that have a constant operand."""
     match value:
         case Op("maximum" | "minimum", (first, second)):
             least = Const(neutral(value.name, value.dtype), value.dtype)
@@ -473,7 +478,7 @@ def _folded(value: Expr) -> Expr:
 
 
 def _without(args: tuple[Expr, ...], neutral: bool, value: Expr) -> Expr:
-    """An `and` without True operands, an `or` without False ones; the opposite decides it."""
+    """Remove neutral operands of `and` and `or`; the opposite constant decides the result."""
     if Const(not neutral, torch.bool) in args:
         return Const(not neutral, torch.bool)
     rest = [a for a in args if a != Const(neutral, torch.bool)]

@@ -1,6 +1,6 @@
-"""The stack space that the local arrays of a kernel may take together.
+"""The stack space that the local arrays of a kernel may use in total.
 
-The threads of OpenMP have stacks of 1 MiB on some systems, and as small ones as OMP_STACKSIZE says.
+On some systems, OpenMP threads have stacks of 1 MiB; OMP_STACKSIZE can make them smaller.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ def strip_mined(
     kind: LoopKind | None = None,
     names: tuple[str, str] = ("", ""),
 ) -> Loop:
-    """The loop, of `kind` if that is to change, over strips of `width` iterations.
+    """Strip-mine a loop: the result is a loop over strips of `width` iterations.
 
-    `inside` is given the loop over one strip and returns what is to run for it.  `names` are those
-    of the strip's bounds.
+    `inside` takes the loop over one strip and returns the statements to run for it.  `kind` is the
+    kind of the outer loop (default: unchanged).  `names` are the names of the strip's bounds.
     """
     name, size = loop.axis.name, loop.axis.size
     first, end = Axis(names[0] or f"{name}_block", size), Axis(names[1] or f"{name}_end", size)

@@ -1,4 +1,4 @@
-"""A long sum of floats is a sum of blocks, so that it stays as exact as eager's.
+"""Compute a long sum of floats as a sum of blocks, so that it is as accurate as in eager mode.
 
     for j0 in 0 .. 10**6:                for j0_block in 0 .. 10**6 by 4096:
         acc0 += x[j0]             →          j0_end = min(j0_block + 4096, 10**6)
@@ -32,11 +32,11 @@ from inductor_lab.compiler.ir.expr import Temp
 
 
 def sums(tree: Tree, facts: Facts) -> Tree:
-    """The tree with long sums of floats in blocks."""
+    """Compute long sums of floats in blocks."""
     change = _in_columns if facts.plan.simd is Simd.COLUMNS else _in_rows
 
     def inside(body: Tree, nested: bool) -> Tree:
-        """`nested`: in another loop that accumulates."""
+        """`nested`: inside another loop that accumulates."""
         new: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Loop) and stmt.kind is LoopKind.REDUCE:
@@ -52,8 +52,11 @@ def sums(tree: Tree, facts: Facts) -> Tree:
 
 
 def _in_rows(loop: Loop, nested: bool) -> Tree:
-    """Each lane adds its own elements, so a block may be long; a loop inside of others adds
-    less than they do together."""
+    """Sum an innermost loop in blocks.
+
+    Each lane adds only its own elements, so a block may be long.  A short loop inside another
+    accumulating loop gets a separate accumulator.
+    """
     added, size = _sums_in(loop), loop.axis.size
     block = BLOCK * max(1, wide_sums(loop) // LINE)
     short = isinstance(size, int) and size <= 2 * block
@@ -77,7 +80,7 @@ def _in_blocks(added: list[Accumulate], loop: Loop, block: int) -> Tree:
 
 
 def apart(added: list[Accumulate], loop: Loop, prefix: str = "block") -> Tree:
-    """One block of a sum in an accumulator of its own, which is then added to the total."""
+    """Sum one block in a separate accumulator, which is then added to the total."""
     names = {acc.name: f"{prefix}_{acc.name}" for acc in added}
     return (
         *(Init(names[a.name], a.kind, a.value.dtype, a.origins) for a in added),

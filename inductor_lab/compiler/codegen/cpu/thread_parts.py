@@ -1,4 +1,4 @@
-"""Loops inside a point are shared among threads where there are too few points for that.
+"""Parallelize the loops inside a point across threads if there are too few points.
 
     for j0 in 0 .. n:                    for part in 0 .. 32, threads:
         acc0 += x[j0]             →          begin, end = the part's share of n
@@ -8,9 +8,10 @@
                                          for part in 0 .. 32: acc0 += parts_acc0[part]
 
 The number of parts is fixed, so a sum does not depend on the number of threads.  A scan takes two
-rounds: the total of each part, then each part starting from the total of those before it.
+rounds: first the total of each part, then each part, starting from the total of the earlier parts.
 
-Inductor: `#pragma omp for reduction` with a combiner per thread, so sums differ with their number.
+Inductor: `#pragma omp for reduction`, with one partial result per thread, so that sums depend on
+the number of threads.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ ALONE = (LoopKind.BISECT, LoopKind.ORDERED)
 
 
 def parts(tree: Tree, facts: Facts) -> Tree:
-    """The tree with the loops inside its points shared among threads."""
+    """Parallelize the loops inside points across threads."""
     if not facts.plan.inner_threads:
         return tree
 
@@ -61,7 +62,7 @@ def parts(tree: Tree, facts: Facts) -> Tree:
 
 
 def threads_of(facts: Facts, levels: int = 1) -> Execution:
-    """So many nested loops, shared among threads if there is work enough."""
+    """Parallel execution of `levels` nested loops, if there is enough work."""
     return Execution(threads=levels, work=facts.plan.condition or 0, grain=GRAIN)
 
 
@@ -79,8 +80,11 @@ def _shared(stmt: Stmt, facts: Facts) -> Tree:
 
 
 class _Parts:
-    """A loop in parts.  In columns an accumulator is an element of the array of parts; in rows it
-    is a variable that is stored there at the end."""
+    """A loop in parts.
+
+    For columns, an accumulator is an element of the array of parts; for rows, it is a variable that
+    is stored in this array at the end.
+    """
 
     def __init__(self, loop: Loop, facts: Facts) -> None:
         size = loop.axis.size
@@ -115,7 +119,7 @@ class _Parts:
         )
 
     def _partial(self, body: Tree) -> Tree:
-        """What each part accumulates, in arrays `parts_..`."""
+        """Store the partial result of each part in arrays `parts_..`."""
         running = [(acc, temp) for acc in self.fed for temp in _running(acc)]
         arrays = [
             Local(f"parts_{temp.name}", temp.dtype, (self.count,), acc.origins)
@@ -172,7 +176,7 @@ def _running(acc: Accumulate) -> list[Temp]:
 
 
 def needed_by_scans(body: Tree) -> Tree:
-    """The accumulations, and the values that they need."""
+    """The accumulations, and the definitions of the values that they need."""
     needed: set[str] = set()
     taken: list[Stmt] = []
     for stmt in reversed(body):

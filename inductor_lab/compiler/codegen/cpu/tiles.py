@@ -1,11 +1,11 @@
-"""Transposed reads are tiled, so that a cache line is used up before it is evicted.
+"""Tile transposed reads, so that all elements of a cache line are used before it is evicted.
 
     for i0 in 0 .. 900:                  for i0_tile in 0 .. 900 by 64:
         for i1 in 0 .. 900:                  for i1_tile in 0 .. 900 by 128:
             out[900*i0 + i1] =    →              for i0 in the tile:
                 x[i0 + 900*i1]                       for i1 in the tile: out[..] = x[i0 + 900*i1]
 
-A large matrix is transposed into a local array first, reading it contiguously:
+A tile of a large matrix is first transposed into a local array, with contiguous reads:
 
     lab_turn(tile0, 144, x + i0_tile + 900 * i1_tile, 900, ..)
     for i0 in the tile:
@@ -42,13 +42,13 @@ from inductor_lab.compiler.ir.expr import Expr, Load, Temp
 from inductor_lab.compiler.ir.index import Axis, Index, hint, is_int
 
 SMALLEST_TRANSPOSED = 1 << 16
-"""Elements of a transposed matrix that do not stay in the first cache: 256 KiB of floats."""
+"""Elements of a matrix that does not fit in the first-level cache: 256 KiB of floats."""
 
 
 def tiles(tree: Tree, facts: Facts) -> Tree:
-    """The tree with the two loops of a transposed read tiled.
+    """Tile the two loops of a transposed read.
 
-    A loop may be in several pieces; each is tiled by itself.
+    If a loop has been split into several pieces, each piece is tiled separately.
     """
     if facts.plan.simd is not Simd.POINTS:
         return tree
@@ -61,7 +61,7 @@ def tiles(tree: Tree, facts: Facts) -> Tree:
 
 
 def _tiled(loop: Loop, tiled: tuple[Axis, ...]) -> Loop:
-    """The loops from the outer one of the two on; those between them stay as they are."""
+    """Tile the two loops; `loop` is the outer one.  Loops between them stay unchanged."""
     if loop.axis not in tiled:
         (inside,) = (stmt for stmt in loop.body if isinstance(stmt, Loop))
         return replace(loop, body=(_tiled(inside, tiled),))
@@ -101,7 +101,7 @@ def end_of(axis: Axis) -> Axis:
 
 
 def transpose(tree: Tree, facts: Facts) -> Tree:
-    """The tree with local arrays for transposed reads of large matrices."""
+    """Read large transposed matrices through local arrays."""
     count = 0
 
     def change(loop: Loop) -> Tree | None:
@@ -116,7 +116,7 @@ def transpose(tree: Tree, facts: Facts) -> Tree:
 
 
 def is_rows_of_tile(loop: Loop) -> bool:
-    """Is it the outer one of the two loops inside a tile?"""
+    """Is it the outer of the two loops inside a tile?"""
     return loop.kind is LoopKind.PARALLEL and loop.end is not None and loop.step == 1
 
 
@@ -126,7 +126,7 @@ def _transposed(loop: Loop, count: int) -> tuple[list[Stmt], Loop]:
     outer, inner = loop.axis, lanes.axis
     if hint(outer.size, 1024) * hint(inner.size, 1024) < SMALLEST_TRANSPOSED:
         return [], loop
-    width = TILE[1] + LINE  # rows start in different sets of the cache
+    width = TILE[1] + LINE  # rows start in different cache sets
     tile = {axis: Index.of(start_of(axis)) for axis in (outer, inner)}
     row, column = (Index.of(axis) - tile[axis] for axis in (outer, inner))
     before: list[Stmt] = []

@@ -1,4 +1,4 @@
-"""Short rows that a strip goes through together are transposed, so that its lanes are contiguous.
+"""Transpose short rows that a strip processes together, so that vector lanes are contiguous.
 
     for strip in 0 .. 900 by 64:         for strip in 0 .. 900 by 64:
         for j0 in 0 .. 13:                   lab_turn(turned0, 64, x + 13 * strip, 13, ..)
@@ -7,8 +7,8 @@
                     x[13 * i0 + j0]                  acc0[i0 - strip] +=
                                                          turned0[64 * j0 + i0 - strip]
 
-Results of such rows are transposed back after their loop.  A softmax of 13 elements takes 270
-instead of 1,060 µs (20,000 rows, one core with AVX-512, GCC 12, November 2026).
+Results are transposed back after the loop.  A softmax over 13 elements takes 270 instead of
+1,060 µs (20,000 rows, one core with AVX-512, GCC 12, November 2026).
 
 Inductor has no counterpart: the lanes of such a reduction run along the row.
 """
@@ -43,14 +43,14 @@ from inductor_lab.compiler.ir.expr import Expr, Load, Masked, map_expr
 from inductor_lab.compiler.ir.index import Index, hint, is_int
 
 BLOCK = 64
-"""Elements of a long row that are transposed at a time."""
+"""Elements of a long row that are transposed together."""
 
 ROWS = 8
-"""Points for which an array is kept that is the same for all of them."""
+"""Points that share a transposed array whose content is the same for all of them."""
 
 
 def turned(tree: Tree, facts: Facts) -> Tree:
-    """The tree with local arrays for the short rows of each strip."""
+    """Copy the short rows of each strip to transposed local arrays."""
     if facts.plan.simd is not Simd.COLUMNS:
         return tree
     stores = Counter(stmt.buffer for stmt in walk(tree) if isinstance(stmt, Store))
@@ -67,7 +67,7 @@ def turned(tree: Tree, facts: Facts) -> Tree:
                 new.append(_Strip(stmt, plain, facts.plan.longest_row).turned())
             else:
                 loop = with_body(stmt, inside(stmt.body, level + 1))
-                # one that threads share together with that over strips stays around it
+                # a loop that threads share together with the strip loop stays outside it
                 new.append(_kept(loop) if level + 1 >= facts.plan.threads else loop)
         return kept(tuple(new), body)
 
@@ -75,8 +75,7 @@ def turned(tree: Tree, facts: Facts) -> Tree:
 
 
 def _kept(loop: Loop) -> Loop:
-    """A loop over rows with its loop over strips outside of `ROWS` rows at a time, for arrays that
-    are the same in all of them.
+    """Move the loop over strips outside blocks of `ROWS` rows if an array is the same for all rows.
 
     before:  for i0: for strip: fill turned0; use turned0 and i0
     after:   for i0_block: for strip: fill turned0; for i0 in the block: use turned0 and i0
@@ -109,8 +108,10 @@ def _is_same(call: Call, loop: Loop) -> bool:
 
 
 class _Strip:
-    """A loop over strips, with arrays for the rows of `plain` buffers: they are read only, or
-    written by one statement."""
+    """A loop over strips, with arrays for the rows of `plain` buffers.
+
+    Plain buffers are only read, or written by a single statement.
+    """
 
     def __init__(self, strip: Loop, plain: set[str], longest: int) -> None:
         self.strip, self.plain, self.longest = strip, plain, longest
@@ -124,7 +125,7 @@ class _Strip:
         return with_body(self.strip, tuple(chain.from_iterable(map(self.row, self.strip.body))))
 
     def row(self, row: Stmt) -> Tree:
-        """A loop over the elements of a row with its arrays; a long one goes block by block."""
+        """A loop over the elements of a row, with its arrays; a long row is split into blocks."""
         if not isinstance(row, Loop) or not row.is_whole:
             return (row,)
         if hint(row.axis.size, 1024) <= self.longest:
@@ -132,14 +133,16 @@ class _Strip:
         return (strip_mined(row, BLOCK, self.short) if row.kind is LoopKind.SCAN else row,)
 
     def short(self, row: Loop) -> Tree:
-        """The loop after what it reads, before what it writes."""
+        """Transpose the inputs, run the loop, transpose the results."""
         self.before, self.after = [], []
         body = tuple(self.lanes(row, stmt) for stmt in row.body)
         return (*self.before, with_body(row, body), *self.after)
 
     def lanes(self, row: Loop, loop: Stmt) -> Stmt:
-        """The loop over the strip for an element of a row.  What is under a mask stays as it is,
-        for elsewhere there may be nothing to read."""
+        """The loop over the strip for one element of a row.
+
+        Masked loads are not transposed: where the mask is false, the index may be out of range.
+        """
         if not isinstance(loop, Loop) or loop.begin != self.begin:
             return loop
         element = Index.of(row.axis) - row.begin
@@ -160,8 +163,7 @@ class _Strip:
         return with_body(loop, tuple(map(statement, loop.body)))
 
     def array(self, row: Loop, lanes: Loop, access: Load | Store, index: Index) -> Local | None:
-        """The array for the rows in which an element is read or written, if they are short rows
-        side by side."""
+        """The array for the rows of an access, if they are adjacent short rows."""
         stored, size = isinstance(access, Store), row.stop - row.begin
         dtype = access.value.dtype if isinstance(access, Store) else access.dtype
         stride, width = index.coefficient(lanes.axis), self.strip.step

@@ -1,5 +1,4 @@
-"""Rows of a few elements that the steps of a part sum up are written out, so that lanes run along
-the steps.
+"""Unroll short rows that the steps of a part sum, so that vector lanes run along the steps.
 
     row = 3 zeros                              row_0 = row_1 = row_2 = 0
     for step0 in 0 .. 1000:                    for step0 in 0 .. 1000:
@@ -7,7 +6,7 @@ the steps.
         for j0 in 0 .. 3:                          row_0 += x[0] * t3
             row[j0] += x[j0] * acc0                row_1 += x[1] * t3 ..
 
-So are the forces among particles: 1,000 of them take 2.2 instead of 30 ms (one core with AVX-512,
+Example: the forces between 1,000 particles take 2.2 instead of 30 ms (one core with AVX-512,
 GCC 12, November 2026).  Inductor unrolls sums of few elements when it lowers them
 (`ir.py`, `Reduction.create`).
 """
@@ -38,12 +37,12 @@ from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp, map_expr
 
 
 def steps(tree: Tree, facts: Facts) -> Tree:
-    """The tree with short rows written out in loops that sum up nothing else."""
+    """Unroll short rows in loops that contain only such rows."""
     return each_loop(tree, lambda loop: _written_out(loop) if _is_short(loop) else None)
 
 
 def _is_short(point: Loop) -> bool:
-    """Does a point have sums for the elements of rows, and few of these in all of its loops?"""
+    """Does a point sum the elements of rows, and are all of its rows short?"""
     inside = [stmt for stmt in walk(point.body) if isinstance(stmt, Loop)]
     rows = [loop for loop in inside if loop.kind is not LoopKind.ORDERED]
     short = all(
@@ -66,7 +65,7 @@ def _written_out(point: Loop) -> Tree:
 
 
 def _body(stmts: Tree, arrays: Mapping[str, Local]) -> Tree:
-    """The statements with an accumulator for each element of an array."""
+    """The statements, with one accumulator per array element instead of arrays."""
     made: dict[Expr, Temp] = {}
     new: list[Stmt] = []
     rows = (s for s in stmts if isinstance(s, Loop) and s.kind is not LoopKind.ORDERED)
@@ -87,7 +86,7 @@ def _body(stmts: Tree, arrays: Mapping[str, Local]) -> Tree:
 
 
 def _copies(row: Loop, arrays: Mapping[str, Local], made: dict[Expr, Temp]) -> Tree:
-    """The iterations of a loop over a row, one after another, and then its sums."""
+    """The unrolled iterations of a loop over a row, then its sums."""
     new: list[Stmt] = []
     terms: dict[Accumulate, list[Expr]] = {}
 

@@ -1,4 +1,4 @@
-"""Windows that overlap: what a column of them comes to is made once, not once a window.
+"""Overlapping windows share column results: each column is reduced once, not once per window.
 
     for i in 0 .. 55:                                    for j in 0 .. 111:
         t = max(x[2*i], x[2*i + 1], x[2*i + 2])              row0[j] = max(x[j], x[j + 112])
@@ -6,9 +6,9 @@
                      x[2*i + 113], x[2*i + 114])             out[i] = max(row0[2*i], row0[2*i + 1],
                                                                           row0[2*i + 2])
 
-The first loop reads memory side by side whatever the stride of the windows is, and a window of 3 by
-3 takes four maxima in place of eight.  Only the largest and the least are made so: they are the
-same in any order.  Rows of a window may be under conditions that hold for a whole loop, as at the
+The first loop reads contiguous memory for every stride of the windows, and a window of 3 by 3 takes
+four maxima instead of eight.  This applies only to maximum and minimum: their result does not
+depend on the order.  A row of a window may have a mask that is constant in the loop, as at the
 upper and lower border of an image.
 
 Inductor has no counterpart.
@@ -48,9 +48,9 @@ CHOICES = ("maximum", "minimum")
 class Window:
     """The maximum or minimum of the elements at offsets `start + 0 .. width`, and of the `others`.
 
-    `rows` are the elements with their starts.  An element has one load, whose index is what all
-    of its places have in common; it advances by `step` in each iteration.  `root` computes the
-    result, `inner` are intermediate results.
+    `rows` are the elements with their starts.  An element has one load; its index is the common
+    part of all its offsets, and advances by `step` in each iteration.  `root` computes the result,
+    `inner` are the names of intermediate results.
     """
 
     root: Let
@@ -68,10 +68,10 @@ class Window:
 
 
 def windows(tree: Tree, facts: Facts) -> Tree:
-    """The tree with a row of columns before every VECTOR loop of overlapping windows.
+    """Compute a row of column results before each VECTOR loop of overlapping windows.
 
-    Not before one of the outermost loops that run as one among threads.  Rows of one name are one
-    array, as long as the longest of them.
+    Not if the loop is one of the collapsed outer loops that threads share.  Rows with the same name
+    are one array, with the length of the longest.
     """
     if facts.plan.simd is not Simd.POINTS or facts.tiled:
         return tree
@@ -95,7 +95,7 @@ def windows(tree: Tree, facts: Facts) -> Tree:
 
 
 def _shared(loop: Loop, rows: dict[str, Local]) -> Iterator[Stmt]:
-    """The loops that fill rows, and the loop that reads them."""
+    """The loops that fill the rows, then the loop that reads them."""
     body: list[Stmt] = list(loop.body)
     for number, window in enumerate(_windows(loop)):
         row = window.row(number, loop)
@@ -110,7 +110,7 @@ def _shared(loop: Loop, rows: dict[str, Local]) -> Iterator[Stmt]:
 
 
 def _filling(window: Window, row: Local) -> Loop:
-    """The loop over columns."""
+    """The loop that reduces each column into the row."""
     axis, origins = Axis("j0", row.shape[0]), window.root.origins
     name = f"{row.name} of {window.root.temp.name}"
     loads: list[Stmt] = []
@@ -134,7 +134,7 @@ def _filling(window: Window, row: Local) -> Loop:
 
 
 def _reading(window: Window, row: Local, loop: Loop) -> Iterator[Let]:
-    """The window's result from `width` elements of its row."""
+    """Compute the window's result from `width` elements of its row."""
     columns: list[Expr] = []
     for k in range(window.width):
         temp = Temp(f"{window.root.temp.name} column {k}", row.dtype)
@@ -149,17 +149,17 @@ def _chosen(op: Op, values: list[Expr]) -> Expr:
 
 
 def _moved(value: Expr, offset: Index) -> Expr:
-    """The value with its loads so much further on."""
+    """The value with the index of its loads increased by `offset`."""
     if isinstance(value, Load):
         return replace(value, index=(value.index[0] + offset,))
     return map_expr(value, lambda inner: _moved(inner, offset), lambda index: index)
 
 
-# ---- what is found ----------------------------------------------------------------------------
+# ---- finding windows --------------------------------------------------------------------------
 
 
 def _windows(loop: Loop) -> Iterator[Window]:
-    """The windows of a loop, the last first; `own` are the temps that vary in the loop."""
+    """The windows of a loop, last first; `own` are the temps that the loop defines."""
     size = loop.axis.size
     if not isinstance(size, int) or size < SHORTEST_LOOP:
         return
@@ -177,7 +177,7 @@ def _windows(loop: Loop) -> Iterator[Window]:
 
 
 def _lets(body: Tree) -> Iterator[Let]:
-    """The values of a loop; one under a condition as an expression."""
+    """The values of a loop; masked values as `Masked` expressions."""
     for stmt in body:
         if isinstance(stmt, Let):
             yield stmt
@@ -188,7 +188,7 @@ def _lets(body: Tree) -> Iterator[Let]:
 
 
 def _window(root: Let, op: Op, axis: Axis, once: Mapping[str, Let], own: Set[str]) -> Window | None:
-    """What `root` chooses from, if that is one window by its rows and columns."""
+    """The window whose maximum or minimum `root` computes, if it is a grid of rows and columns."""
     inner: set[str] = set()
     others: list[Expr] = []
     found: dict[tuple[Expr, int], set[int]] = {}
@@ -209,7 +209,7 @@ def _window(root: Let, op: Op, axis: Axis, once: Mapping[str, Let], own: Set[str
 
 
 def _leaves(value: Expr, name: str, once: Mapping[str, Let], inner: set[str]) -> Iterator[Expr]:
-    """What a chain of one choice chooses from; temps inside the chain are put into `inner`."""
+    """The operands of a chain of maxima or minima; temps inside the chain are added to `inner`."""
     if isinstance(value, Op) and value.name == name:
         for arg in value.args:
             yield from _leaves(arg, name, once, inner)
@@ -223,7 +223,7 @@ def _leaves(value: Expr, name: str, once: Mapping[str, Let], inner: set[str]) ->
 
 
 def _expanded(value: Expr, once: Mapping[str, Let]) -> Expr:
-    """The value with what only it reads put in."""
+    """The value with its single-use temps inlined."""
     if isinstance(value, Temp) and value.name in once:
         return _expanded(once[value.name].value, once)
     return map_expr(value, lambda inner: _expanded(inner, once), lambda index: index)
@@ -245,7 +245,7 @@ def _place(value: Expr, axis: Axis, own: Set[str]) -> tuple[Expr, int, int] | No
 
 
 def _runs(places: set[int]) -> tuple[tuple[int, ...], int] | None:
-    """The starts of runs of consecutive offsets, and their common length; None if it differs."""
+    """The starts of runs of consecutive offsets, and their common length; None if they differ."""
     starts = tuple(sorted(place for place in places if place - 1 not in places))
     width = len(places) // len(starts)
     grid = {start + k for start in starts for k in range(width)}
