@@ -177,7 +177,7 @@ BY_ZERO = "RuntimeError: ZeroDivisionError"
 """What eager raises for a division of integers on a CPU.  On a GPU it gives whatever the machine
 does, and so do kernels of Triton."""
 
-UNEQUAL = "does not hold, as this program needs it"
+UNEQUAL = "is false, but the compiled program requires it"
 """Which of two sizes is 1, and broadcasts, torch cannot know; stock Inductor refuses it too."""
 
 TORCHS_OWN = (

@@ -137,8 +137,8 @@ def swapped(c, d, i, x):
 
 REFUSED: dict[str, tuple[Callable[..., Any], int, str]] = {
     # function, tensors before the places, a word of the reason
-    "kept_argument": (kept_argument, 1, "keeps its value"),
-    "first_and_second": (first_and_second, 1, "keeps its value|later"),
+    "kept_argument": (kept_argument, 1, "must keep its value"),
+    "first_and_second": (first_and_second, 1, "must keep its value|later"),
     "new_value_too": (new_value_too, 1, "is a result"),
 }
 

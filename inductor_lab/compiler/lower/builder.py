@@ -1,7 +1,7 @@
-"""What a lowering works with: it makes expressions, nests, extern calls and buffers.
+"""The interface of lowerings: it makes expressions, nests, extern calls and buffers.
 
-One `Builder` serves one graph.  Everything that it makes is frozen; what changes while a graph is
-lowered (the list of steps, the buffers, the node at hand) is here and nowhere else.
+One `Builder` serves one graph.  All objects that it makes are frozen; all state that changes during
+lowering (the list of steps, the buffers, the current node) is in the builder.
 
 Inductor: `GraphLowering` in `graph.py` with the globals of `virtualized.V`.
 """
@@ -71,7 +71,7 @@ ASSERTION = "aten._assert_scalar.default"
 
 @dataclass(frozen=True, slots=True)
 class TensorMeta:
-    """Shape, strides, dtype and device of a node's result, as its fake tensor has them."""
+    """Shape, strides, dtype and device of a node's result, from its fake tensor."""
 
     shape: tuple[Size, ...]
     stride: tuple[Size, ...]
@@ -83,7 +83,7 @@ class TensorMeta:
     def of(fake: torch.Tensor) -> TensorMeta:
         shape, stride = tuple(fake.shape), fake.stride()
         if not all(type(s) is int for s in (*shape, *stride)):
-            # what is 1 only by a guard broadcasts as a literal 1 does
+            # a size that a guard specializes to 1 broadcasts like a literal 1
             shape = tuple(1 if torch_api.surely_one(s) else size_of(s) for s in shape)
             stride = tuple(stride_of(s, shape) for s in stride)
         sparse = fake.layout is not torch.strided
@@ -91,14 +91,14 @@ class TensorMeta:
 
     @property
     def layout(self) -> Layout:
-        """The strides it asks for if they cover memory once, otherwise row-major."""
+        """Its strides if they cover memory without gaps or overlap, otherwise row-major."""
         layout = Layout(self.shape, self.stride)
         empty = any(is_int(size, 0) for size in self.shape)
         return layout if empty or is_dense(layout) else Layout.contiguous(self.shape)
 
     @property
     def exact_layout(self) -> Layout:
-        """The strides it asks for, gaps included, unless elements share memory."""
+        """Its strides, including gaps, unless elements share memory."""
         pairs = zip(self.shape, self.stride, strict=True)
         shared = any(is_int(stride, 0) and not is_int(size, 1) for size, stride in pairs)
         return self.layout if shared and not self.sparse else Layout(self.shape, self.stride)
@@ -117,8 +117,8 @@ def size_of(size: Any) -> Size:
 def stride_of(stride: Any, shape: Sequence[Size]) -> Size:
     """A stride of a tensor of that shape as a Size.
 
-    torch writes `Max(1, s0)` for the length s0 of a row, so that a stride is not 0 where s0 is.
-    The tensor is empty then, so it is s0 here, as in products of sizes.  A user's maximum stays.
+    torch writes `Max(1, s0)` for the length s0 of a row, so that a stride is not 0 if s0 is 0.  The
+    tensor is then empty, so it becomes s0 here, as in products of sizes.  A user's maximum stays.
     """
     found = size_of(stride)
     if isinstance(found, int):
@@ -137,13 +137,13 @@ def symbols_in(sizes: Sequence[Size]) -> set[sympy.Symbol]:
 
 
 def source_line(node: torch.fx.Node) -> str:
-    """The user's own line that a node came from, with its place; "" if it is not known."""
+    """The user's line that a node came from, with its location; "" if it is unknown."""
     span = innermost(node.meta.get("stack_trace") or "")
     return f"{span.code}        {span}" if span else ""
 
 
 def wrapped(value: int, dtype: torch.dtype) -> int:
-    """An int as its bits in an integer dtype mean it: -1 is 255 in uint8."""
+    """An int wrapped to the range of an integer dtype: -1 is 255 in uint8."""
     limits = torch.iinfo(dtype)
     return (value - limits.min) % (limits.max - limits.min + 1) + limits.min
 
@@ -163,7 +163,7 @@ def _holds(dtype: torch.dtype, value: float) -> bool:
 
 
 class Builder:
-    """Collects the program of one graph; see the module."""
+    """Collects the steps and buffers of one graph; see the module."""
 
     def __init__(self, name: str, options: Options, own_products: Collection[str] = ()) -> None:
         self.name, self.options, self.own_products = name, options, own_products
@@ -171,40 +171,40 @@ class Builder:
         self.constants: dict[str, torch.Tensor] = {}
         self.steps: list[Step] = []
         self.groups = Groups(self.steps, options)
-        self.values: dict[torch.fx.Node, Any] = {}  # what each node stands for
-        self.node: torch.fx.Node  # the node at hand, from the first `begin` on
+        self.values: dict[torch.fx.Node, Any] = {}  # the value of each node
+        self.node: torch.fx.Node  # the current node, set by `begin`
         self.origins: Origins = NO_ORIGINS
         self.symbols: set[sympy.Symbol] = set()
         self.unbacked: set[sympy.Symbol] = set()
-        """Those that no input binds, but a step of the program."""
+        """Symbols that a step of the program binds."""
         self.numbers: dict[sympy.Symbol, TensorValue] = {}
-        """Numbers that are read from tensors, and the tensor of each."""
+        """Symbol → the tensor that its value is read from."""
         self.chains = Chains(frozenset(), {})
         self.parts: dict[str, Part] = {}
-        """Buffers that began as a copy of another one."""
+        """Buffers that are a changed copy of another buffer."""
         self.partial_writes: list[PartialWrite] = []
         self.randoms: dict[str, tuple[TensorValue, Size]] = {}
-        """Device → its seed, and how many numbers were drawn with it so far."""
+        """Device → its seed, and the number of random numbers drawn with it so far."""
         self._computed = 0
         self._result: TensorMeta | None = None
 
     def begin(self, node: torch.fx.Node) -> None:
-        """From here on everything that is made originates from `node`."""
+        """Sets `node` as the origin of everything that is made from now on."""
         self.node, self.origins = node, frozenset((node.name,))
         self._result = None
 
-    # ---- the node at hand ----
+    # ---- the current node ----
 
     @property
     def result(self) -> TensorMeta:
-        """What the node's (only) tensor result is like."""
+        """The meta data of the node's (only) tensor result."""
         if self._result is None:
             self._result = TensorMeta.of(self.node.meta["val"])
         return self._result
 
     @property
     def results(self) -> tuple[TensorMeta | Any, ...]:
-        """The same for each result of a node that returns several; numbers are as expressions."""
+        """The meta data of each result of a node that returns several; numbers are expressions."""
         found = self.node.meta.get("val")
         found = found if isinstance(found, tuple | list) else (found,)
         return tuple(
@@ -214,12 +214,12 @@ class Builder:
 
     @property
     def tensors(self) -> tuple[TensorMeta, ...]:
-        """The same for those results of the node that are tensors."""
+        """The meta data of the node's tensor results."""
         return tuple(meta for meta in self.results if isinstance(meta, TensorMeta))
 
     @property
     def device(self) -> str:
-        """Where the node's first result is."""
+        """The device of the node's first result."""
         return self.tensors[0].device
 
     # ---- expressions ----
@@ -230,7 +230,7 @@ class Builder:
         return Op(name, args, dtype, self.origins)
 
     def convert(self, expr: Expr, dtype: torch.dtype) -> Expr:
-        """`expr` in another dtype; nothing if it has it, and a literal stays a literal."""
+        """`expr` in another dtype; unchanged if it has that dtype.  A literal stays a literal."""
         if expr.dtype == dtype:
             return expr
         if isinstance(expr, Const) and _holds(dtype, value := _rounded(expr)):
@@ -255,8 +255,11 @@ class Builder:
         return load(value, at, self.origins)
 
     def read(self, wanted: sympy.Basic) -> Expr:
-        """A number that is in a tensor, as a load; any other Python computes, as for eager code
-        (`round(x, 2)`), and the host program puts it into a tensor."""
+        """A number as a load from a tensor.
+
+        It loads a number that a tensor holds.  Python computes other numbers as in eager mode
+        (`round(x, 2)`), and the host program stores them in a tensor.
+        """
         value, device = self.numbers.get(wanted), self.device
         dtype = torch.bool if isinstance(wanted, Test) else torch.float64
         if value is None or value.device != device:
@@ -271,8 +274,11 @@ class Builder:
         return self._in_range(value, at, self.load(value, at))
 
     def _in_range(self, value: TensorValue, at: Sequence[Index], body: Expr) -> Expr:
-        """`body`, which belongs to the element of `value` at `at`.  A loaded position in a
-        broadcast dimension is evaluated by itself: it may be out of range."""
+        """`body`, which belongs to the element of `value` at `at`.
+
+        A loaded position in a broadcast dimension is evaluated separately, because it may be out of
+        range.
+        """
         axes = {axis for place in value.index for axis in place.axes()}
         for axis, place in zip(axes_of(value.shape), at, strict=True):
             if axis not in axes and any(gathered_in(place)):
@@ -292,19 +298,20 @@ class Builder:
         return Index.of(Gathered(self.convert(value, torch.int64), size))
 
     def need_elements(self, sizes: Iterable[Size]) -> None:
-        """ATen raises where there are none: so leave it to ATen, unless all sizes are positive."""
+        """Leaves the operator to ATen unless all sizes are surely positive, because ATen may raise
+        for empty tensors."""
         results = self.node.meta["val"]
         fake = results[0] if isinstance(results, tuple | list) else results
         if not all(torch_api.surely_positive(size, fake) for size in sizes):
-            raise LeftToATen("of nothing")
+            raise LeftToATen("empty tensor")
 
     # ---- nests ----
 
     def pointwise(
         self, body: Expr, meta: TensorMeta | None = None, exact: bool = False
     ) -> TensorValue:
-        """A nest that fills a new buffer with `body` over the axes of its shape; `exact` leaves
-        gaps in memory where `meta` has them."""
+        """A nest that fills a new buffer with `body` over the axes of its shape; `exact` keeps the
+        gaps in memory of `meta`."""
         meta = meta or self.result
         if not exact and (split := self.groups.split(body, meta.shape, meta.stride, meta.device)):
             body, shape, stride = split
@@ -317,7 +324,7 @@ class Builder:
         return TensorValue.of(buffer)
 
     def rounded(self, value: TensorValue, meta: TensorMeta) -> TensorValue:
-        """An intermediate of the shape of `meta` in its dtype; itself if it has that."""
+        """An intermediate with the shape of `meta`, converted to the dtype of `meta`."""
         if value.dtype == meta.dtype:
             return value
         return self.pointwise(self.load(value, identity(meta.shape)), meta)
@@ -344,10 +351,11 @@ class Builder:
         self, base: TensorValue, shape: tuple[Size, ...], index: tuple[Index, ...], kind: str,
         body: Expr, distinct: bool = False,
     ) -> TensorValue:  # fmt: skip
-        """`base` with `body` put at `index` for all points of `shape`, which have places of their
-        own if they are `distinct`.
+        """`base` with `body` stored at `index` for all points of `shape`; `distinct` says that no
+        two points store to one place.
 
-        `base` must be a view of a buffer that was computed for this alone, and is continued.
+        `base` must be a view of a buffer that was computed only for this write; the scatter
+        overwrites it.
         """
         if any(is_int(size, 0) for size in shape):
             return base
@@ -364,16 +372,17 @@ class Builder:
         return replace(base, buffer=buffer.name)
 
     def _over(self, axes: tuple[Axis, ...], body: Expr) -> Expr:
-        """The body over `axes`; a constant where these are empty, for a load might be hoisted out
-        of the loops that never run, and read memory that does not exist."""
+        """The body over `axes`; a constant if these are empty.
+
+        Otherwise a load might be hoisted out of the loops that never run and read invalid memory.
+        """
         nothing = any(is_int(axis.size, 0) for axis in axes)
         return self.const(0, body.dtype) if nothing else body
 
     def copy(
         self, value: TensorValue, meta: TensorMeta | None = None, exact: bool = False
     ) -> TensorValue:
-        """The elements of a view in a buffer of their own (row-major without `meta`), as
-        `pointwise`."""
+        """The elements of a view in a new buffer (row-major without `meta`), as in `pointwise`."""
         if meta is None:
             stride = Layout.contiguous(value.shape).stride
             meta = TensorMeta(value.shape, stride, value.dtype, value.device)
@@ -382,7 +391,7 @@ class Builder:
         return self.pointwise(self.load(value, identity(meta.shape)), meta, exact)
 
     def whole_copy(self, value: TensorValue) -> TensorValue:
-        """The same view of a copy of its buffer, which a write may continue."""
+        """The same view of a copy of its buffer; a write may overwrite the copy."""
         whole = TensorValue.of(self.buffers[value.buffer])
         layout = self.buffers[value.buffer].layout
         meta = TensorMeta(layout.size, layout.stride, whole.dtype, whole.device)
@@ -391,9 +400,9 @@ class Builder:
         return replace(value, buffer=made.buffer)
 
     def _copied_by_library(self, value: TensorValue, meta: TensorMeta) -> TensorValue:
-        """A copy of what nests cannot hold."""
+        """A copy of a tensor that loop nests do not support."""
         layout = layout_of(value, self.buffers[value.buffer])
-        assert layout is not None, "such a tensor is viewed only where strides describe the view"
+        assert layout is not None, "views of such tensors always have strides"
         view, how = BufferView(value.buffer, layout), {"memory_format": torch.contiguous_format}
         (made,) = self.extern("aten.clone.default", (view,), how, [meta])
         assert made is not None
@@ -406,10 +415,11 @@ class Builder:
         outputs: Sequence[TensorMeta | Any] | None = None, reason: str = "library",
         copies: Sequence[TensorValue] = (),
     ) -> tuple[TensorValue | Any, ...]:  # fmt: skip
-        """A call of a library; one value for each output (None where the op returns none), and one
-        for each of the `copies` that it writes to.
+        """A library call; one value for each output (None if the op returns none), and one for each
+        of the `copies` that it writes to.
 
-        An output that is an unbound symbol is a number that the call returns, and is bound by it.
+        An output that is an unbound symbol is a number that the call returns, and the call binds
+        it.
         """
         results = self.results if outputs is None else outputs
         kind = BufferKind.EXTERN
@@ -432,8 +442,8 @@ class Builder:
     def number(
         self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None
     ) -> sympy.Symbol:
-        """A call that tells a number when the program runs; its symbol, if none is given that of
-        an equal call, or a new one."""
+        """A call that returns a number at run time; its symbol is the given one, that of an equal
+        call, or a new one."""
         calls = [step for step in self.steps if isinstance(step, ExternCall) and any(step.numbers)]
         known = (step.numbers[0] for step in calls if (step.op, step.args) == (op, tuple(args)))
         if symbol is None and (found := next(known, None)) is not None:
@@ -443,7 +453,7 @@ class Builder:
         return symbol
 
     def is_sure(self, number: Size, first: Size, end: Size) -> bool:
-        """Is `first <= number < end` for all values that the symbols may have?"""
+        """Is `first <= number < end` for all values of the symbols?"""
         return self._holds(sympy.Ge(number, first)) and self._holds(sympy.Lt(number, end))
 
     def _holds(self, test: sympy.Basic) -> bool:
@@ -451,12 +461,13 @@ class Builder:
         return torch_api.is_sure(test, found[0] if isinstance(found, tuple | list) else found)
 
     def require(self, test: sympy.Basic, otherwise: str) -> None:
-        """Unless it is sure, let the host program test it, and raise RuntimeError."""
+        """The host program tests it and raises RuntimeError if it is false; no test if it is surely
+        true."""
         if not self._holds(test):
             self.check(test, otherwise)
 
     def check(self, test: sympy.Basic, otherwise: str) -> None:
-        """As `require`, also where torch takes it to be sure."""
+        """As `require`, but it also tests what torch assumes to be true."""
         self.extern(ASSERTION, (test, otherwise), None, [None], "assertion")
 
     def _bind(self, symbols: set[sympy.Symbol]) -> None:
@@ -464,7 +475,7 @@ class Builder:
         self.symbols |= symbols
 
     def strided(self, value: TensorValue) -> tuple[TensorValue, Layout]:
-        """The value and its strides in its buffer; a copy is made where no strides describe it."""
+        """The value and its strides in its buffer; a copy if strides cannot describe it."""
         layout = layout_of(value, self.buffers[value.buffer])
         if layout is None:
             value = self.copy(value, exact=True)

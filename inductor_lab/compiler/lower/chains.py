@@ -1,13 +1,13 @@
-"""Writes that follow one another in a graph: which of them lead from an input to its new value?
+"""Chains of writes in a graph: which writes are on the path from an input to its new value?
 
-    c[1:5][2] = x;  c[7] = y                         as AOTAutograd gives it to us
+    c[1:5][2] = x;  c[7] = y                         AOTAutograd gives us this graph:
 
     row = c.slice(0, 1, 5).select_scatter(x, 0, 2)   a write to a view of c
-    c1 = c.slice_scatter(row, 0, 1, 5)               the view goes back to where it was taken from
+    c1 = c.slice_scatter(row, 0, 1, 5)               the view is written back to its base
     c2 = c1.select_scatter(y, 0, 7)                  a second write
     c.copy_(c2)                                      the new value of c
 
-All of these are writes to parts of c: none of them needs a copy of it.
+All of these are writes to parts of c.  None of them needs a copy of c.
 
 Inductor: `fx_passes/reinplace.py`, `canonicalize_view_scatter_ops`.
 """
@@ -36,7 +36,7 @@ REGIONS: Mapping[Any, Any] = {
     aten.diagonal_scatter.default: aten.diagonal.default,
     aten.as_strided_scatter.default: aten.as_strided.default,
 }
-"""Operators that put a tensor in a region of another, and the view that the region is."""
+"""Operators that write a tensor to a region of another one → the view operator of that region."""
 
 PLACES = frozenset(
     {
@@ -46,7 +46,7 @@ PLACES = frozenset(
         aten.index_fill.int_Tensor, aten.scatter_reduce.two, aten.index_reduce.default,
     }
 )  # fmt: skip
-"""Operators that write at computed places of their first argument."""
+"""Operators that write to computed positions of their first argument."""
 
 SAME_ELEMENTS = frozenset(
     {
@@ -55,16 +55,16 @@ SAME_ELEMENTS = frozenset(
         aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims,
     }
 )  # fmt: skip
-"""Views of all elements of their argument, each once."""
+"""Views that contain each element of their argument exactly once."""
 
 
 FUNCTIONAL = "auto_functionalized_v2"
-"""What PyTorch makes of a call of a custom operator that writes to arguments: it returns the new
-values of their bases, `_all_bases`, after its results."""
+"""PyTorch's functional form of a custom operator that writes to arguments: it returns the results,
+followed by the new values of `_all_bases`."""
 
 
 def writes_to_arguments(node: Node) -> bool:
-    """Is a node such a call, of an operator that is given tensors to write to one by one?"""
+    """Is a node such a call, of an operator whose mutable arguments are single tensors?"""
     if getattr(node.target, "__name__", "") != FUNCTIONAL or "_all_bases" not in node.kwargs:
         return False
     called = node.args[0]
@@ -80,42 +80,46 @@ def written_arguments(op: OpOverload) -> list[str]:
 
 
 def items_of_bases(node: Node) -> list[Node]:
-    """The tensors that a call has new values for."""
+    """The tensors for which a call returns new values."""
     bases = node.kwargs["_all_bases"]
-    assert isinstance(bases, list | tuple), "bases are a list"
+    assert isinstance(bases, list | tuple), "_all_bases is a list"
     return [base for base in bases if isinstance(base, Node)]
 
 
 def base_before(node: Node) -> Node | None:
-    """What a new value that such a call returns was before it; None for any other node."""
+    """The old value of a base, given its new value that such a call returns; None for other
+    nodes."""
     if node.target is not operator.getitem or not writes_to_arguments(operand(node)):
         return None
     bases, place = items_of_bases(operand(node)), node.args[1]
     first = len(operand(node).meta["val"]) - len(bases)
-    assert isinstance(place, int), "results are numbered"
+    assert isinstance(place, int), "the index of a result is an int"
     return bases[place - first] if place >= first else None
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a buffer has in common with the one that it was before, `base`: all elements that are
-    outside of each of some views (of `base`, as index maps); all if it is a copy."""
+    """How a buffer differs from `base`, its earlier value.
+
+    Elements outside each of the `views` (index maps of `base`) are equal.  If `copy` is true, all
+    elements are equal.
+    """
 
     base: str
     views: set[tuple[Index, ...]]
     copy: bool = False
 
     def has(self, view: tuple[Index, ...]) -> bool:
-        """Are all differences inside of the view?"""
+        """Are all differences inside the view?"""
         return self.copy or view in self.views
 
 
 @dataclass(frozen=True)
 class Chains:
-    """What a graph says of its writes to parts of tensors.
+    """The writes to parts of tensors in a graph.
 
-    home     writes on the path from an input to the new value that the graph gives it
-    length   for each write to a region, how many of them follow one another
+    home     writes on the path from an input to its new value length   for each write to a region,
+    the number of writes in its chain
     """
 
     home: frozenset[Node]
@@ -123,7 +127,7 @@ class Chains:
 
 
 def chains_of(graph: Graph, writes: Sequence[Write]) -> Chains:
-    """The chains of a graph whose last results are what `writes` says."""
+    """The chains of a graph; `writes` describe its last results."""
     (results,) = graph.output_node().args
     given = results[-len(writes) :] if writes and isinstance(results, list | tuple) else ()
     home: set[Node] = set()
@@ -134,15 +138,15 @@ def chains_of(graph: Graph, writes: Sequence[Write]) -> Chains:
 
 
 def _path(value: Node, name: str) -> set[Node]:
-    """The writes from the input of that name to `value`; none unless all steps between the two are
-    views of all elements, or writes."""
+    """The writes from the input of that name to `value`; empty unless every node between the two is
+    a write or a view of all elements."""
     found: list[Node] = []
     start = _back(value, found)
     return set(found) if start.op == "placeholder" and start.name == name else set()
 
 
 def _back(node: Node, found: list[Node]) -> Node:
-    """The node that a series of writes begins with; the writes go to `found`."""
+    """The node where a chain of writes begins; adds the writes to `found`."""
     while node.op == "call_function":
         if node.target in REGIONS:
             found.append(node)
@@ -159,7 +163,7 @@ def _back(node: Node, found: list[Node]) -> Node:
 
 
 def _inside(write: Node) -> Iterator[Node]:
-    """The writes to the view that a region is, whose result goes back to the region."""
+    """The writes to a view of a region whose result is written back to the region."""
     source = write.args[1]
     if not isinstance(source, Node):
         return
@@ -170,7 +174,7 @@ def _inside(write: Node) -> Iterator[Node]:
 
 
 def _lengths(graph: Graph) -> dict[Node, int]:
-    """How many writes to regions each of them has before and after it, and itself."""
+    """For each write to a region, the number of writes in its chain, itself included."""
     first: dict[Node, Node] = {}
     for node in graph.nodes:
         if node.target in REGIONS:

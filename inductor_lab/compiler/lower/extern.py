@@ -1,7 +1,7 @@
-"""Calls of ATen: on purpose (matmul, convolution, attention), or because nothing of ours fits.
+"""Calls of ATen: on purpose (matmul, convolution, attention), or because there is no lowering.
 
-Tensors are passed as strided views of their buffers.  A view that no strides describe (a reshape
-that cut a dimension at odd places) is copied first.
+Tensors are passed as strided views of their buffers.  A view that strides cannot describe (some
+reshapes) is copied first.
 
 Inductor: `ir.ExternKernelAlloc`, `ir.FallbackKernel`, `lowering.py`, `make_fallback`.
 """
@@ -34,7 +34,7 @@ def fallback(
     kwargs: Mapping[str, Any],
     reason: str = "no lowering",
 ) -> Any:
-    """Call `op` itself; under `options.strict` raise MissingLowering instead."""
+    """Call `op` itself; under `options.strict` raise MissingLowering if it has no lowering."""
     if build.options.strict and reason == "no lowering":
         raise MissingLowering(str(op), source_line(build.node))
     if (written := _in_place(build, op, args, kwargs, reason)) is not None:
@@ -45,8 +45,10 @@ def fallback(
 def _in_place(
     build: Builder, op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any], reason: str
 ) -> TensorValue | None:
-    """The result of a write to part of an input that gets the new value, as a call of the operator
-    that writes to its argument; None for other calls."""
+    """A write to a part of an input as a call of the in-place operator; None for other calls.
+
+    It applies if the result becomes the new value of that input.
+    """
     dense = getattr(build.node.meta.get("val"), "layout", None) is torch.strided
     if op not in PLACES or build.node not in build.chains.home or not dense:
         return None
@@ -72,9 +74,9 @@ def call(
     reason: str = "library",
     outputs: Sequence[TensorMeta | None] | None = None,
 ) -> Any:
-    """Call `op` with lowered arguments; its value, or a tuple where the node returns several.
+    """Call `op` with lowered arguments; its value, or a tuple if the node returns several.
 
-    `outputs` is needed where the op's results are not those of the node at hand.
+    `outputs` is needed if the op's results differ from those of the current node.
     """
     made = build.extern(
         str(op),
@@ -88,7 +90,7 @@ def call(
 
 
 def argument(build: Builder, given: Any) -> ExternArg:
-    """An argument of an FX node as data."""
+    """An argument of an FX node as an argument of an `ExternCall`."""
     if isinstance(given, TensorValue):
         value, layout = build.strided(given)
         return BufferView(value.buffer, layout)
@@ -100,21 +102,22 @@ def argument(build: Builder, given: Any) -> ExternArg:
 
 
 EAGERS_RANDOM = "eager's random numbers"
-"""Why an operator is called under `fallback_random`: each call moves the generator."""
+"""The reason of calls under `fallback_random`: each call advances eager's generator."""
 
 ASSERTIONS = frozenset({aten._assert_async.default, aten._assert_async.msg})
-"""They return nothing, and raise if their argument is false."""
+"""Operators that return nothing and raise if their argument is false."""
 
 
 def always_called(op: Operator) -> str | None:
-    """Why an operator is called even if its result is unused; None for most."""
+    """Why an operator is called even if its result is unused; None for most operators."""
     return "assertion" if op in ASSERTIONS else collective_kind(op)
 
 
 def _without_aliases(op: Operator, args: Sequence[Any]) -> Operator:
-    """The variant of a view operator that returns fresh memory, so that buffers never share any.
+    """The variant of a view operator that returns new memory, so that buffers never share memory.
 
-    What is computed from a number, such as its conjugate, shares memory with nothing."""
+    A view of a computed number, such as its conjugate, shares no memory.
+    """
     aliases = any(result.alias_info for result in op._schema.returns)
     if not aliases or isinstance(args[0], complex | float | int):
         return op
@@ -124,23 +127,23 @@ def _without_aliases(op: Operator, args: Sequence[Any]) -> Operator:
 
 
 def is_token(placeholder: torch.fx.Node) -> bool:
-    """Does an input stand for what has happened before, to operators with effects alone?"""
+    """Is an input a token that only orders operators with effects?"""
     effects = torch.ops.higher_order.with_effects
     users = placeholder.users
     return bool(users) and all(u.target is effects and u.args[0] is placeholder for u in users)
 
 
-# ---- what never gets code of ours ----
+# ---- tensors that loop nests do not support ----
 
 _UNUSUAL = frozenset({torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4})
 
 
 def needs_extern(node: torch.fx.Node, to_storage: Container[torch.fx.Node]) -> bool:
-    """Does the node touch a tensor that loop nests cannot hold (complex, sparse, quantized)?
+    """Does the node use a tensor that loop nests do not support (complex, sparse, quantized)?
 
     A view of a complex tensor needs no nest.  A write through a view of a tensor that overlaps
-    itself is visible at all elements that share the memory, and an `as_strided` may read gaps of
-    the storage that are no elements of what was written (`leading_to_storage`).
+    itself changes all elements that share the memory.  An `as_strided` may read elements of the
+    storage that are outside the tensor that was written (`leading_to_storage`).
     """
     fakes = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
     flat = [t for f in fakes for t in (f if isinstance(f, list | tuple) else (f,))]
@@ -153,7 +156,7 @@ def needs_extern(node: torch.fx.Node, to_storage: Container[torch.fx.Node]) -> b
 
 
 def leading_to_storage(graph: torch.fx.Graph) -> set[torch.fx.Node]:
-    """The views and writes of views through which an `as_strided` reaches into the storage."""
+    """The views, and writes to views, through which an `as_strided` accesses the storage."""
     found: set[torch.fx.Node] = set()
     for node in reversed(graph.nodes):
         goes_on = node.target in VIEWS or node.target in _WRITES_OF_VIEWS
@@ -189,13 +192,13 @@ VIEWS = frozenset(
 # ---- devices ----
 
 TRANSFERS = frozenset({aten._to_copy.default, aten.copy.default})
-"""Operators that are meant to go from one device to another."""
+"""Operators that copy between devices on purpose."""
 
 
 def to_device(build: Builder, op: Operator, given: Any) -> Any:
-    """Bring CPU tensors that a GPU operator reads to its device.
+    """Copy the CPU tensors that a GPU operator reads to its device.
 
-    PyTorch allows that for scalars (0-dim tensors) and for index tensors.
+    PyTorch allows this for scalars (0-dim tensors) and for index tensors.
     """
     if op in TRANSFERS:
         return given
@@ -213,7 +216,8 @@ def to_device(build: Builder, op: Operator, given: Any) -> Any:
 
 
 def transfer(build: Builder, value: TensorValue, device: str) -> TensorValue:
-    """A copy of `value` on another device; what is made of numbers is made there."""
+    """A copy of `value` on another device; a tensor that is computed from numbers is computed
+    there."""
     if (number := made_of_numbers(build.steps, value)) is not None:
         return build.pointwise(number, TensorMeta((), (), value.dtype, device))
     source, layout = build.strided(value)

@@ -1,7 +1,7 @@
-"""What fits where: slices and their lengths, sources in their targets, views in their storage.
+"""Checks of sizes: slices and their lengths, sources and targets, views and storages.
 
-    x[:, n:]                     the host program asks where it begins, unless n is surely in x
-    x.select_scatter(y, 0, i)    y must have the shape of x[i], or the call is refused
+    x[:, n:]                     the host program computes the start, unless n is surely in range
+    x.select_scatter(y, 0, i)    y must have the shape of x[i]; otherwise the call raises
 
 Inductor: `ir.DynamicSelectStorageOffset`, `ir.DynamicSliceSize`.
 """
@@ -30,7 +30,7 @@ aten = torch.ops.aten
 NARROW = (
     torch.int8, torch.int16, torch.int32, torch.uint8, torch.uint16, torch.uint32, torch.float16,
 )  # fmt: skip
-"""Dtypes whose range an int of 64 bits may exceed."""
+"""Dtypes that cannot hold every 64-bit integer."""
 
 
 def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
@@ -38,7 +38,7 @@ def begin_of_slice(build: Builder, size: Size, start: Any) -> Size:
     first = 0 if start is None else size_of(start)
     if isinstance(first, int) and isinstance(size, int):
         return slice(first, None).indices(size)[0]
-    return _from_the_front(build, size, first, add_sizes(size, 1), OPERATORS.first_of_slice)
+    return _position_from_start(build, size, first, add_sizes(size, 1), OPERATORS.first_of_slice)
 
 
 def length_of_slice(build: Builder, size: Size, start: Any, end: Any, step: int) -> Size:
@@ -53,12 +53,14 @@ def length_of_slice(build: Builder, size: Size, start: Any, end: Any, step: int)
 
 def place_of(build: Builder, size: Size, index: Any) -> Size:
     """A position counted from the front; a negative one counts from the end."""
-    return _from_the_front(build, size, size_of(index), size, OPERATORS.position_in)
+    return _position_from_start(build, size, size_of(index), size, OPERATORS.position_in)
 
 
-def _from_the_front(build: Builder, size: Size, place: Size, end: Size, operator: Any) -> Size:
-    """A position below `end`, or one counted from the end of `size`; where the sign is known only
-    at run time, the host program calls an operator for it."""
+def _position_from_start(build: Builder, size: Size, place: Size, end: Size, operator: Any) -> Size:
+    """A nonnegative position below `end`; a negative one counts from the end of `size`.
+
+    If the sign is known only at run time, the host program calls `operator` to compute it.
+    """
     if build.is_sure(place, 0, end):
         return place
     if build.is_sure(place, mul_sizes(size, -1), 0):
@@ -67,7 +69,8 @@ def _from_the_front(build: Builder, size: Size, place: Size, end: Size, operator
 
 
 def only_expands(number: torch.fx.Node) -> bool:
-    """Is a number used only as the size to which a length of 1 is expanded?  Then -1 means 1."""
+    """Is a number used only as the size to which `expand` expands a length of 1?  Then -1 means
+    1."""
 
     def keeps(expand: torch.fx.Node) -> bool:
         if expand.target is not aten.expand.default:
@@ -81,11 +84,11 @@ def only_expands(number: torch.fx.Node) -> bool:
 
 
 def need_shape(build: Builder, source: TensorValue, shape: Sequence[Size]) -> None:
-    """What is put into a tensor must have the shape of what it replaces."""
+    """The source of a write must have the shape of the elements that it replaces."""
     if source.ndim != len(shape):
-        raise LeftToATen("another number of dimensions")
+        raise LeftToATen("different number of dimensions")
     for found, needed in zip(source.shape, shape, strict=True):
-        build.require(sympy.Eq(found, needed), f"a source has length {found} in place of {needed}")
+        build.require(sympy.Eq(found, needed), f"a source has length {found}, not {needed}")
 
 
 CONVERTED: Mapping[Any, tuple[str, ...]] = {
@@ -95,16 +98,16 @@ CONVERTED: Mapping[Any, tuple[str, ...]] = {
     aten.threshold.default: ("threshold", "value"), aten.addcmul.default: ("value",),
     aten.clamp.default: ("min", "max"), aten.pow.Tensor_Scalar: ("exponent",),
 }  # fmt: skip
-"""Numbers that an operator of eager converts to the dtype of its result; what is beyond that it
-refuses."""
+"""Operators → the numbers that eager mode converts to the dtype of the result; it raises if a
+number is out of range."""
 BEYOND = "a number beyond the dtype"
 REFUSED = "a dtype that eager refuses"
 SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Scalar)
-"""These add `-alpha` times."""
+"""These operators add `-alpha` times the second operand."""
 
 
 def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any]) -> None:
-    """Those among the arguments of a call must fit in the dtype of its result."""
+    """The numbers of a call that are converted must fit in the dtype of its result."""
     target: Any = build.node.target
     fakes = map_arg((build.node.args, build.node.kwargs), lambda node: node.meta["val"])
     if is_refused(target, *fakes):
@@ -117,8 +120,10 @@ def numbers_must_fit(build: Builder, args: Sequence[Any], more: Mapping[str, Any
 
 
 def must_fit(build: Builder, given: Sequence[Any], dtype: torch.dtype) -> None:
-    """Numbers that are to be of another dtype; below zero an unsigned one wraps around.  Known
-    ones beyond it are left to ATen, which refuses them; as a float it takes infinities and NaN."""
+    """These numbers must fit in `dtype`; a negative one wraps around in an unsigned dtype.
+
+    Known numbers that do not fit are left to ATen, which raises.  Floats may be infinite or NaN.
+    """
     if not all(fits(n, dtype) for n in given if isinstance(n, int | float)):
         raise LeftToATen(BEYOND)
     said = f"value cannot be converted to {dtype} without overflow"
@@ -132,29 +137,33 @@ def must_fit(build: Builder, given: Sequence[Any], dtype: torch.dtype) -> None:
 def solve_for(
     build: Builder, symbol: sympy.Symbol, number: sympy.Expr, read: Sequence[ExternArg]
 ) -> sympy.Expr:
-    """Binds the only unbound symbol of a number that is read from a tensor.
+    """Bind the only unbound symbol of a number that is read from a tensor.
 
-    torch has found `number` by a check: what is read is `6 - s57`, so s57 is 6 minus what is read.
+    A check in the program has related it to a symbol: if the number is `6 - s57`, then s57 is 6
+    minus the number.
     """
     factor, rest = number.coeff(symbol), number.subs(symbol, 0)
     if factor not in (1, -1) or number != factor * symbol + rest:
-        raise LabError(f"cannot compile a number that is {number}", source_line(build.node))
+        raise LabError(f"cannot solve {number} for {symbol}", source_line(build.node))
     known = build.number(str(build.node.target), read)
     build.number("aten.add.int", (size_of(factor * (known - rest)), 0), symbol)
     return number
 
 
 def check_unbacked(build: Builder, assumed: list[sympy.Basic]) -> None:
-    """What torch assumed of unbacked symbols is tested as soon as a step has bound them."""
+    """Check torch's assumptions about unbacked symbols when the steps that bind them have run."""
     for test in [t for t in assumed if t.free_symbols <= build.symbols]:
         assumed.remove(test)
         if not build.unbacked.isdisjoint(test.free_symbols):
-            build.check(test, f"{test} does not hold, as this program needs it")
+            build.check(test, f"{test} is false, but the compiled program requires it")
 
 
 def layout_within(given: torch.Tensor, layout: Layout, fake: torch.Tensor) -> Layout | None:
-    """The strides of `fake` in the storage of `given`, which has that layout, if torch has made a
-    view of it: by a guard two dimensions may become one, or a number another one."""
+    """The strides of `fake` in the storage of `given`, whose layout is `layout`, if `fake` is its
+    view.
+
+    A guard may have merged two dimensions or replaced one symbol by another.
+    """
     if not share_elements(given, fake):
         return None
     whole, found = TensorMeta.of(given), TensorMeta.of(fake)

@@ -6,7 +6,7 @@
         %sin = aten.sin(%t)
         return (%sin,)
 
-One walk over the nodes; each is handed to the lowering of its operator, or becomes an extern call.
+It visits each node once and calls the lowering of its operator, or makes an extern call.
 
 Inductor: `graph.py`, `GraphLowering.run_node`.
 """
@@ -96,11 +96,11 @@ FAMILIES = (
     pointwise, bits, division, activations, reduce, variance, scan, searchsorted, pool,
     pool_backward, view, index, scatter, regions, create, random, matmul,
 )  # fmt: skip
-"""The modules whose import fills the registry."""
+"""The modules that register lowerings when they are imported."""
 
 
 def lowered() -> frozenset[Operator]:
-    """The operators that have a lowering: they are not decomposed before."""
+    """The operators that have a lowering; they are not decomposed."""
     return frozenset(LOWERINGS)
 
 
@@ -110,7 +110,7 @@ SIZES = frozenset(
         aten.sym_storage_offset.default, aten.sym_is_contiguous.default,
     }
 )  # fmt: skip
-"""Operators whose result is known from the sizes of their tensor."""
+"""Operators whose result depends only on the sizes of their tensor."""
 
 
 def lower_graph(
@@ -122,14 +122,14 @@ def lower_graph(
     trained: bool = False,
     own_products: Collection[str] = (),
 ) -> LoopProgram:
-    """Lower a functional ATen graph whose nodes carry fake tensors in `meta["val"]`.
+    """Lower a functional ATen graph whose nodes have fake tensors in `meta["val"]`.
 
-    Its last results are what `writes` says of inputs (`lower/input_writes.py`).  `trained` graphs
-    run within a function of autograd's.  `own_products` are nodes that `lower/ops/matmul_nests.py`
-    is for.
+    Its last results are the new values of inputs that `writes` describes (`lower/input_writes.py`).
+    `trained` graphs run inside an autograd function.  `own_products` are the names of matrix
+    products that become loop nests (`lower/ops/matmul_nests.py`).
 
-    Raises MissingLowering under `options.strict` where an operator has no lowering, and LabError
-    for what cannot be lowered at all (operators that write to their arguments).
+    Raises MissingLowering under `options.strict` if an operator has no lowering, and LabError for
+    operators that cannot be lowered at all (those that write to their arguments).
     """
     program = _Walk(module, Builder(name, options, own_products), registry, writes, trained).run()
     program = split_reductions(softmax_from_parts(program, options), options)
@@ -137,7 +137,7 @@ def lower_graph(
 
 
 class _Walk:
-    """One pass over the nodes."""
+    """The state while the nodes of one graph are visited."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class _Walk:
         self.assumed = torch_api.taken_for_equal(module)
         self.to_storage = leading_to_storage(module.graph)
         self.spread: dict[torch.fx.Node, BufferView] = {}
-        """Tensors that are seen with gaps in memory, as they are with them."""
+        """Nodes whose results have gaps in memory → the view with these gaps."""
 
     def run(self) -> LoopProgram:
         for node in self.module.graph.nodes:
@@ -229,7 +229,7 @@ class _Walk:
         own = not random and (torch_api.is_own(node.target) or node.target in self.registry)
         value = self.values.__getitem__ if own else self._as_in_eager
         args, kwargs = map_arg((node.args, node.kwargs), value)
-        if node.target is aten._assert_scalar.default and self._is_of_nothing(args[0]):
+        if node.target is aten._assert_scalar.default and self._uses_unbound_symbol(args[0]):
             return None
         if reason := EAGERS_RANDOM if random else always_called(node.target):
             return fallback(self.build, node.target, args, kwargs, reason)
@@ -241,9 +241,9 @@ class _Walk:
             return fallback(self.build, node.target, args, kwargs, reason="no atomic operation")
         return self._lowered(node, lowering, args, kwargs)
 
-    def _is_of_nothing(self, test: Any) -> bool:
-        """Is it about a number that nothing tells?  torch 2.11 has one for a view's place in its
-        storage, asserts that it is not negative, and does not use it."""
+    def _uses_unbound_symbol(self, test: Any) -> bool:
+        """Does it use an unbound symbol?  torch 2.11 makes one for the storage offset of a view and
+        asserts that it is not negative, but does not use it."""
         return isinstance(test, sympy.Basic) and not symbols_in((test,)) <= self.build.symbols
 
     def _lowered(self, node: torch.fx.Node, lowering: Lowering, args: Any, kwargs: Any) -> Any:
@@ -258,20 +258,21 @@ class _Walk:
             return fallback(self.build, node.target, args, kwargs, left.reason)
 
     def _with_effects(self, node: torch.fx.Node) -> Any:
-        """A call that does something besides computing: `(token, *results)`.
+        """A call with effects besides its results: `(token, *results)`.
 
-        The token stands for "everything up to here has happened".  Steps stay in order anyway, so
-        it is None here as it is at run time.
+        The token orders calls with effects.  Steps stay in order anyway, so the token is None here
+        and at run time.
         """
         token, op, *args = map_arg(node.args, self._as_in_eager)
         if not isinstance(op, torch_api.OpOverload) or op._schema.is_mutable:
-            raise self._refused(node, f"{op} with its effects")
+            raise self._refused(node, f"the operator {op}, which has effects,")
         kwargs = map_arg(node.kwargs, self._as_in_eager)
         results = call(self.build, op, args, kwargs, "effect", self.build.results[1:])
         return (token, *results)
 
     def _higher_order(self, node: torch.fx.Node) -> Any:
-        """A call with sub-graphs or operators among its arguments (`torch.cond`), or by name."""
+        """A call with sub-graphs or operators among its arguments (`torch.cond`), or a call by
+        name."""
         if writes_to_arguments(node):
             if (made := call_mutating(self.build, node, self._as_in_eager)) is not None:
                 return made
@@ -287,7 +288,7 @@ class _Walk:
         return call(self.build, f"{PREFIX}{node.target}", args, kwargs, reason="control flow")
 
     def _opaque(self, node: torch.fx.Node) -> Any:
-        """A call of kernels of ours, or of a function of Python: a hook in compiled autograd."""
+        """A call of generated kernels or of a Python function: a hook in compiled autograd."""
         hook, given = (node.target, None, f"{PREFIX}wrap", "hook"), (node.args, node.kwargs)
         function, places, op, reason = node.meta.get("lab_kernels", hook)
         if places is not None:
@@ -296,14 +297,14 @@ class _Walk:
         return call(self.build, op, (self._callee(node.name, function), *args), kwargs, reason)
 
     def _as_in_eager(self, node: torch.fx.Node) -> Any:
-        """A value with its strides in eager mode, for operators that may depend on them."""
+        """A value with its strides in eager mode, for operators whose result may depend on them."""
         value, layout = self.values[node], getattr(node.meta.get("val"), "layout", None)
         if not isinstance(value, TensorValue) or layout is not torch.strided:
             return value
         return self._strided_output(value, TensorMeta.of(node.meta["val"]))
 
     def _callee(self, name: str, function: Any) -> Callee:
-        """A function that an extern call is given."""
+        """A function that is an argument of an extern call."""
         self.callees[name] = function
         return Callee(name)
 
@@ -348,7 +349,8 @@ class _Walk:
         return self._of_written(output, value, fake)
 
     def _part_of(self, value: TensorValue, fake: torch.Tensor) -> BufferView | None:
-        """A view of a whole tensor of ours, which is copied once if it is to have gaps."""
+        """A view of a complete tensor with the same buffer; that tensor is copied once if it needs
+        gaps."""
         whole = identity(self.build.buffers[value.buffer].layout.size)
         for node, known in list(self.values.items()):
             given = node.meta.get("val")
@@ -359,7 +361,7 @@ class _Walk:
         return None
 
     def _within(self, node: Any, fake: torch.Tensor) -> BufferView | None:
-        """A view of what a node makes; where it begins may be known only in a call."""
+        """A view of the result of a node; its offset may be unknown before the call."""
         known, given = self.values[node], node.meta["val"]
         if known.index != identity(self.build.buffers[known.buffer].layout.size):
             return None
@@ -369,8 +371,8 @@ class _Walk:
         return None if layout is None else BufferView(self.spread[node].buffer, layout)
 
     def _result(self, result: Any, returned: dict[Output, Any]) -> Output:
-        """An output that is a tensor of its own even where it shares the memory of another one:
-        one of `x, x.detach()` is marked as without gradient."""
+        """An output that is a separate tensor, even if it shares the memory of another output: of
+        `x, x.detach()`, one result is marked as not requiring a gradient."""
         output = self._output(result)
         if not isinstance(output, BufferView) or returned.setdefault(output, result) is result:
             return output
@@ -379,32 +381,36 @@ class _Walk:
         return self._made(OPERATORS.again.default, output, output.layout, reason="alias")
 
     def _relates_results(self) -> bool:
-        """Not within a function of autograd's, which says itself what results have to do with one
-        another, and not with symbolic sizes, which TorchDynamo could not name in a view."""
+        """Should results that share memory be views of one tensor?
+
+        Not inside an autograd function, which relates its results itself.  Not with symbolic sizes
+        either, because TorchDynamo could not name them in a view.
+        """
         return not (self.trained or self._has_symbols())
 
     def _has_symbols(self) -> bool:
         return any(isinstance(given, sympy.Symbol) for given in self.inputs)
 
     def _of_written(self, output: BufferView, value: TensorValue, fake: torch.Tensor) -> BufferView:
-        """A view of what an input becomes, placed in its storage as it will be in the input's.
+        """A view of the new value of an input, with the storage offset that it has in the input's
+        storage.
 
-        Where there are symbolic sizes, AOTAutograd makes the result from the input and that place.
+        With symbolic sizes, AOTAutograd recreates the result from the input and that offset.
         """
         for new, write in self._updates().items():
             if self.values[new].buffer == value.buffer != write.input:
                 layout = self.build.buffers[write.input].layout
                 buffer = self.build.buffers[value.buffer]
                 if self.values[new].index == identity(layout.size):
-                    buffer = replace(buffer, layout=layout)  # the input's
+                    buffer = replace(buffer, layout=layout)  # the input's layout
                 own = layout_of(value, buffer) or fits.layout_within(new.meta["val"], layout, fake)
                 whole = own or output.layout
                 return self._placed(output, whole, BufferView(write.input, layout), whole.offset)
         return output
 
     def _updates(self) -> dict[Any, Write]:
-        """What inputs become, and their writes, where AOTAutograd makes views of them anew: with
-        symbolic sizes."""
+        """The new values of inputs → their writes, if AOTAutograd recreates views of them.  It does
+        so with symbolic sizes."""
         if not (self.writes and self._has_symbols()):
             return {}
         return dict(zip(results_of(self.module)[-len(self.writes) :], self.writes, strict=True))
@@ -415,9 +421,10 @@ class _Walk:
     def _made(
         self, op: Operator, view: BufferView, layout: Layout, *more: Any, reason: str
     ) -> BufferView:
-        """What an operator of ours makes of a view, with the strides of `layout`.
+        """The result of one of our operators on a view, with the strides of `layout`.
 
-        It sees an expanded dimension as one element (none if it has none), which is then expanded.
+        The operator gets each expanded dimension with size 1 (or 0 if it is empty); its result is
+        then expanded.
         """
         pairs = zip(layout.size, layout.stride, strict=True)
         once = tuple(at_most_one(size) if is_int(stride, 0) else size for size, stride in pairs)
@@ -428,8 +435,11 @@ class _Walk:
         return BufferView(made.buffer, replace(layout, offset=0))
 
     def _new_value(self, result: torch.fx.Node, write: Write) -> BufferView:
-        """What an input becomes: not an input itself, which may be written to first, unless they
-        are to share their memory."""
+        """The new value of an input.
+
+        It is not an input itself, because that one may be written first; `set_` shares memory on
+        purpose.
+        """
         value = self.values[result]
         self.build.begin(result)
         meta = TensorMeta.of(result.meta["val"])
@@ -438,11 +448,11 @@ class _Walk:
             value = self.build.copy(value, meta)
         layout = self.build.buffers[write.input].layout
         if write.method == "copy_" and layout_of(value, self.build.buffers[value.buffer]) == layout:
-            return BufferView(value.buffer, layout)  # whatever strides a functional graph has
+            return BufferView(value.buffer, layout)  # the fake tensor may have other strides
         return self._strided_output(value, meta)
 
     def _strided_output(self, value: TensorValue, meta: TensorMeta) -> BufferView:
-        """The strides of the result are part of the contract: users can see them."""
+        """The result with the strides of eager mode, because users can see them."""
         wanted = Layout(meta.shape, meta.stride)
         layout = layout_of(value, self.build.buffers[value.buffer])
         fine = (wanted, meta.exact_layout)
@@ -454,19 +464,19 @@ class _Walk:
         return BufferView(value.buffer, layout)
 
     def _number(self, node: torch.fx.Node, value: Any) -> Any:
-        """A symbolic number of the graph as a sympy expression; a plain one as it is."""
+        """A symbolic number of the graph as a sympy expression; a Python number is unchanged."""
         if node.target is aten._local_scalar_dense.default:
             return self._read_number(node, value)
         if any(isinstance(n.meta.get("val"), torch.Tensor) for n in node.all_input_nodes):
             if node.target not in SIZES:
-                raise self._refused(node, "a number that is taken out of a tensor")
+                raise self._refused(node, "a number that is read from a tensor")
         return torch_api.expression_of(value)
 
     def _read_number(self, node: torch.fx.Node, value: Any) -> Any:
-        """A number that is in a tensor: the host program waits for it and reads it.
+        """A number that is stored in a tensor: the host program waits for it and reads it.
 
-        What torch takes to be equal to something else, because of a check, is compared with that,
-        or solved for the symbol in it.
+        If a check in the program made torch replace the number by an expression, the two are
+        compared, or the expression is solved for its unbound symbol.
         """
         expression = sympy.sympify(torch_api.expression_of(value))
         (tensor,) = (self.values[n] for n in node.all_input_nodes)
@@ -484,7 +494,7 @@ class _Walk:
             self.build.numbers[symbol] = tensor
         else:
             symbol = self.build.number(str(node.target), read)
-            said = f"{symbol} is not {expression}, which a check in the program says it is"
+            said = f"{symbol} is not {expression}, but a check in the program requires it"
             self.build.check(sympy.Eq(symbol, expression), said)
         return expression if hasattr(value, "node") else value
 

@@ -1,12 +1,12 @@
-"""Positions from a constant table: its pieces, each as a formula.
+"""Positions from a constant table, as formulas for intervals of the table.
 
-    i              0 1 2 3 4 5 6 7 8 9          place
-    table          0 0 0 1 1 2 2 3 3 3     →    0 below 3, (i - 1) // 2 from there below 9, then 3
+    i              0 1 2 3 4 5 6 7 8 9          position
+    table          0 0 0 1 1 2 2 3 3 3     →    0 for i < 3, (i - 1) // 2 for 3 <= i < 9, then 3
 
-Upsampling by a whole factor and padding with what is near an edge read such tables.  A formula
-leaves contiguous loads, where a table makes each of them a gather.
+Upsampling by an integer factor and padding by reflection or replication read such tables.  With a
+formula the loads are contiguous; with a table each load is a gather.
 
-Inductor has no counterpart: it keeps the arithmetic that leads to a table, and gathers.
+Inductor has no counterpart: it keeps the arithmetic that computes the table, and gathers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from inductor_lab.compiler.lower.tensor import TensorValue
 from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 SHORTEST = 16
-"""Numbers of a table, or of a piece of quotients, below which a gather costs next to nothing
-(chosen, not measured)."""
+"""If a table, or a quotient piece, has fewer entries, a gather costs almost nothing (chosen, not
+measured)."""
 MOST_PIECES = 4
 MOST_EQUAL = 4
-"""So many equal numbers in a row, at most, are a quotient; loops are not unrolled further."""
+"""The longest run of equal numbers that becomes a quotient; loops are not unrolled further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Piece:
 
 
 def pieces_of(numbers: np.ndarray) -> tuple[Piece, ...]:
-    """The pieces of a table, from the first number to the last; empty if they are too many."""
+    """The pieces of a table, in order; empty if there are too many."""
     found: list[Piece] = []
     while not found or found[-1].end < len(numbers):
         if len(found) == MOST_PIECES:
@@ -54,7 +54,7 @@ def pieces_of(numbers: np.ndarray) -> tuple[Piece, ...]:
 
 
 def _longest(numbers: np.ndarray, begin: int) -> Piece:
-    """The longest piece from `begin`; a quotient only if it is long."""
+    """The longest piece that starts at `begin`; a quotient only if it is long."""
     first = int(numbers[begin])
     step = int(numbers[begin + 1]) - first if begin + 1 < len(numbers) else 0
     formulas = [(step, first - step * begin, 1)]
@@ -66,14 +66,14 @@ def _longest(numbers: np.ndarray, begin: int) -> Piece:
 
 
 def _end(numbers: np.ndarray, begin: int, factor: int, shift: int, divisor: int) -> int:
-    """The end of the range in which a formula gives the numbers."""
+    """The end of the range in which the formula gives the numbers of the table."""
     at = np.arange(begin, len(numbers))
     differs = (factor * at + shift) // divisor != numbers[begin:]
     return begin + int(differs.argmax()) if differs.any() else len(numbers)
 
 
 def known_numbers(build: Builder, buffer: str) -> np.ndarray | None:
-    """The numbers of a buffer, if it is a constant on the CPU."""
+    """The numbers of a buffer if it is a constant on the CPU; otherwise None."""
     constant = build.constants.get(buffer)
     if constant is None:
         return None
@@ -82,8 +82,11 @@ def known_numbers(build: Builder, buffer: str) -> np.ndarray | None:
 
 
 def affine_place(numbers: np.ndarray, at: Sequence[Index]) -> Index | None:
-    """The number at `at` as a linear combination, if all of a table are: `arange` by rows and by
-    columns, in the sums that windows and convolutions written by hand are indexed with."""
+    """The number at `at` as a linear combination, if all numbers of the table are one.
+
+    This matches `arange` over rows and columns, and the sums of them that hand-written windows and
+    convolutions use as indices.
+    """
     if not numbers.size:
         return None
     expected = first = numbers[(0,) * numbers.ndim]
@@ -98,9 +101,10 @@ def affine_place(numbers: np.ndarray, at: Sequence[Index]) -> Index | None:
 def pieces_along_last(
     build: Builder, x: TensorValue, given: Sequence[TensorValue | None], shape: Sequence[Size]
 ) -> tuple[int, tuple[Piece, ...]] | None:
-    """The dimension of x whose places a table gives along the last axis of `x[given]`, and how.
+    """The dimension of x whose positions come from a table along the last axis of `x[given]`, and
+    the pieces of the table.
 
-    None unless there is one such dimension.
+    None unless there is exactly one such dimension.
     """
     used = [d for d, one in enumerate(given) if one is not None]
     if used != list(range(used[0], x.ndim)):

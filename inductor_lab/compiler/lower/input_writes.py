@@ -1,10 +1,10 @@
-"""Inputs that are written to: what a graph leaves in them becomes results of the graph.
+"""Writes to inputs: the final values of written inputs become results of the graph.
 
     y = x + 1; x.copy_(y); return z      →      y = x + 1; return z, y        y is written to x
 
-AOTAutograd moves all writes to the end of a graph.  So what comes before is functional, every
-stage can run without changing its inputs, and the memory plan decides whether the new value is
-made in the input's own storage or copied there by the host program.
+AOTAutograd moves all writes to the end of a graph.  So the graph before them is functional, and
+every stage can run without changing its inputs.  The memory plan decides whether the new value is
+computed in the input's own storage, or whether the host program copies it there.
 
 Inductor: `fx_passes/reinplace.py`, and `copy_` as a lowering (`MutationLayoutSHOULDREMOVE`).
 """
@@ -22,15 +22,17 @@ from inductor_lab.compiler.torch_door.torch_api import copy_of
 
 
 def may_write_inputs(inputs: Sequence[Any]) -> bool:
-    """May AOTAutograd leave writes to inputs in the graph, as far as these need no gradient?  Not
-    where memory holds the negative of what a tensor is."""
+    """May AOTAutograd keep writes to inputs that need no gradient in the graph?
+
+    Not if an input has its negative bit set: its memory holds the negated values.
+    """
     return not any(given.is_neg() for given in inputs if isinstance(given, torch.Tensor))
 
 
 def written_apart(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[Write, ...]]:
     """The graph with one more result for each input that it writes to, and these writes in order.
 
-    The module itself where nothing is written.
+    It is the module itself if there are no writes.
     """
     if not any(writes_input(node) for node in module.graph.nodes):
         return module, ()

@@ -1,7 +1,7 @@
 """Symbolic numbers of the graph as expressions of a body.
 
-A size is an exact integer.  What a user computes from sizes may be a float (`1 / x.shape[0]`);
-that arithmetic is done in float64, as Python would have done it.
+A size is an exact integer.  A number that the user computes from sizes may be a float (`1 /
+x.shape[0]`); it is computed in float64, as in Python.
 
     1 / (2*s0)   →   truediv(f64(1), f64(2*s0))
 
@@ -28,7 +28,7 @@ MakeOp = Callable[..., Expr]
 """`make(name, *operands)`."""
 
 Read = Callable[[sympy.Basic], Expr]
-"""`read(number)`: the load of a number that is in a tensor."""
+"""`read(number)`: loads a number that is stored in a tensor."""
 
 FLOAT_OPS = {
     "Add": "add",
@@ -38,10 +38,10 @@ FLOAT_OPS = {
     "FloatPow": "pow",
     **{f"OpaqueUnaryFn_{name}": name for name in "sqrt exp log log2 sin cos tanh".split()},
 }
-"""Names of torch's sympy functions on floats → operations of ours."""
+"""Names of torch's sympy functions on floats → our operations."""
 
 Test = Relational | BooleanFunction
-"""What sympy has for a bool (to it a symbol could be one, too)."""
+"""sympy's boolean expressions (sympy also allows a symbol as a boolean)."""
 
 RELATIONS = {getattr(sympy, name.title()): name for name in "eq ne lt le gt ge".split()}
 
@@ -49,8 +49,8 @@ RELATIONS = {getattr(sympy, name.title()): name for name in "eq ne lt le gt ge".
 def number(value: sympy.Basic, make: MakeOp, read: Read) -> Expr:
     """A symbolic number: int64 if it is an integer, bool if it is a test, otherwise float64.
 
-    `read(number)` is what a step of the program tells: a number that is in a tensor, and whatever
-    has no operation of ours.
+    `read(number)` loads a number that a step of the program stores in a tensor.  It is also used
+    for expressions without a corresponding operation.
     """
     if isinstance(value, Test):
         if type(value) not in RELATIONS:
@@ -81,7 +81,7 @@ def _real(value: sympy.Expr, make: MakeOp, read: Read) -> Expr:
 
 
 def _is_defined(operation: str, args: Sequence[sympy.Expr]) -> bool:
-    """Is it sure that Python gives a number, and raises nothing?"""
+    """Does Python surely compute this without an exception?"""
     *_, first, last = (None, *(a.args[0] if type(a).__name__ == "ToFloat" else a for a in args))
     match operation:
         case "truediv":
@@ -97,8 +97,10 @@ def _is_defined(operation: str, args: Sequence[sympy.Expr]) -> bool:
 
 
 def made_of_numbers(steps: Sequence[Step], value: TensorValue) -> Expr | None:
-    """What a tensor without dimensions is, if it is computed from numbers alone: such a one need
-    not be brought from one device to another."""
+    """The expression of a 0-dim tensor that is computed only from numbers; None for other tensors.
+
+    Such a tensor need not be copied between devices.
+    """
     if value.shape:
         return None
     makers = {s.buffer: s.body for s in steps if isinstance(s, Pointwise) and not s.axes}

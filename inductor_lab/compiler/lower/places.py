@@ -1,4 +1,4 @@
-"""Places: which element of a tensor an operator reads or writes, and tests of positions.
+"""Positions: which element of a tensor an operator reads or writes, and tests of positions.
 
     x.gather(1, index)       reads x at [i0, index[i0, i1]]
     x[rows, 2:] = values     writes x at [rows[i0], i1 + 2]
@@ -26,12 +26,12 @@ from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 
 def compare(build: Builder, name: str, place: Index, limit: Size) -> Expr:
-    """A test of a position against a size."""
+    """The comparison of a position with a size."""
     return build.op(name, build.position(place), build.const(limit, torch.int64))
 
 
 def inside(build: Builder, place: Index, end: Size, begin: Size = 0) -> list[Expr]:
-    """The tests that `place` needs to be known to be in begin <= place < end."""
+    """The tests of begin <= place < end that are not known to be true."""
     tests = []
     low, high = place.bounds() or (add_sizes(begin, -1), end)
     if not is_nonnegative(add_sizes(low, mul_sizes(begin, -1))):
@@ -42,12 +42,12 @@ def inside(build: Builder, place: Index, end: Size, begin: Size = 0) -> list[Exp
 
 
 def all_hold(build: Builder, tests: Sequence[Expr]) -> Expr:
-    """All of some tests (at least one)."""
+    """The conjunction of some tests (at least one)."""
     return reduce(lambda a, b: build.op("logical_and", a, b), tests)
 
 
 def masked(build: Builder, tests: Sequence[Expr], body: Expr, other: Expr) -> Expr:
-    """`body` where all tests hold and `other` elsewhere; just `body` if there are none."""
+    """`body` where all tests are true and `other` elsewhere; just `body` if there are no tests."""
     return Masked(all_hold(build, tests), body, other, build.origins) if tests else body
 
 
@@ -56,21 +56,21 @@ def masked(build: Builder, tests: Sequence[Expr], body: Expr, other: Expr) -> Ex
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Points, all those of `shape`, and the element of a tensor that each stands for."""
+    """The points of `shape`, and the element of a tensor that each point reads or writes."""
 
     shape: tuple[Size, ...]
     index: tuple[Index, ...]
 
     @property
     def at(self) -> tuple[Index, ...]:
-        """The points themselves."""
+        """The point itself, as an index."""
         return identity(self.shape)
 
 
 def along(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> Target:
-    """The points of `index`: each stands for its own place, apart from dimension `dim`."""
+    """The points of `index`: each has its own position, except in dimension `dim`."""
     if not x.ndim or index.ndim not in (0, x.ndim):
-        raise LeftToATen("of one element, or of nothing")
+        raise LeftToATen("scalar or empty tensor")
     shape = index.shape or (1,) * x.ndim
     at = identity(shape)
     dim %= x.ndim
@@ -81,9 +81,9 @@ def along(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> Targe
 def slices(
     build: Builder, x: TensorValue, dim: int, index: TensorValue, wrap: bool = False
 ) -> Target:
-    """Whole slices of dimension `dim`; `index` has one or no dimension."""
+    """Complete slices of dimension `dim`; `index` has one dimension or none."""
     if not x.ndim:
-        raise LeftToATen("of one element")
+        raise LeftToATen("scalar tensor")
     dim %= x.ndim
     count = index.shape[0] if index.ndim else 1
     shape = (*x.shape[:dim], count, *x.shape[dim + 1 :])
@@ -98,8 +98,8 @@ def slices(
 def indexed(build: Builder, x: TensorValue, given: Sequence[TensorValue | None]) -> Target:
     """The points of `x[given]`; `given` has an entry for each dimension of x.
 
-    Tensors broadcast together.  Their dimensions stand where the indexed ones were if those are
-    neighbours, otherwise in front.  A negative position counts from the end.
+    Index tensors broadcast together.  Their dimensions replace the indexed ones if these are
+    adjacent; otherwise they come first.  A negative position counts from the end.
     """
     used = [(d, one) for d, one in enumerate(given) if one is not None]
     dims = [d for d, _ in used]
@@ -126,7 +126,7 @@ def wrapped(build: Builder, index: TensorValue, at: Sequence[Index], size: Size)
     place = build.convert(loaded, torch.int64)
     numbers = known_numbers(build, index.buffer)
     if numbers is not None and numbers.min(initial=0) >= 0:
-        assert isinstance(loaded, Load), "a constant is loaded"
+        assert isinstance(loaded, Load), "constants are loads here"
         inside = isinstance(size, int) and numbers.max(initial=0) < size
         affine = affine_place(numbers, loaded.index) if inside else None
         return affine if affine is not None else build.gathered(place, size)
@@ -136,5 +136,5 @@ def wrapped(build: Builder, index: TensorValue, at: Sequence[Index], size: Size)
 
 
 def is_mask(index: TensorValue) -> bool:
-    """Does it pick elements by yes and no?"""
+    """Is it a mask (bool or uint8) rather than a tensor of positions?"""
     return index.dtype in (torch.bool, torch.uint8)

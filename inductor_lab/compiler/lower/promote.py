@@ -1,6 +1,6 @@
-"""Which dtype an operation computes in, by PyTorch's own promotion rules.
+"""The dtype in which an operation computes, by PyTorch's own promotion rules.
 
-Inductor: `get_promoted_dtype` in `lowering.py`; both ask `torch._prims_common.elementwise_dtypes`.
+Inductor: `get_promoted_dtype` in `lowering.py`; both call `torch._prims_common.elementwise_dtypes`.
 """
 
 from __future__ import annotations
@@ -35,36 +35,36 @@ def computation_dtype(operands: Sequence[Any], kind: Any) -> torch.dtype:
 
 
 def given_operands(build: Builder, count: int) -> list[Any]:
-    """The first `count` arguments of the node at hand: fake tensors and numbers, None left out."""
+    """The first `count` arguments of the current node, without None: fake tensors and numbers."""
     args = (*build.node.args, *build.node.kwargs.values())[:count]
     found = [a.meta["val"] if isinstance(a, torch.fx.Node) else a for a in args]
     return [a for a in found if a is not None]
 
 
 EXACT_NUMBERS = frozenset({"mul", "div", "true_divide", "floor_divide"})
-"""Operators of which eager takes a number as it is, even among float16 and bfloat16, if it is
-the second operand."""
+"""Operators for which eager mode does not round a second operand that is a number to float16 or
+bfloat16."""
 
 EXACT_ON_GPU = frozenset({"add", "sub", "rsub"})
 
 
 def as_eager(build: Builder, number: Any) -> Any:
-    """A number as eager's operator at hand takes it among float16 or bfloat16: rounded to that.
+    """A number, rounded to float16 or bfloat16 if eager's operator rounds it.
 
-    So `x == 0.3` holds where x is 0.3 as a float16.
+    So `x == 0.3` is true where x is 0.3 as a float16.
     """
     return _rounded(number, _converts_to(build, number, 1))
 
 
 def _converts_to(build: Builder, given: Any, place: int) -> torch.dtype | None:
-    """The dtype of 16 bits to which eager's operator at hand converts an operand before it computes
-    in a wider one, if that can round it."""
+    """The 16-bit dtype to which eager's operator converts an operand before it computes in a wider
+    dtype, if this can round the operand; otherwise None."""
     if not isinstance(given, TensorValue | float) or build.result.dtype.itemsize > 2:
         return None
     if isinstance(given, TensorValue) and (given.dtype in HALF or given.dtype.itemsize == 1):
         return None
     target = build.node.target
-    assert isinstance(target, OpOverload), f"{target} is no operator of ATen"
+    assert isinstance(target, OpOverload), f"{target} is not an ATen operator"
     name = target.overloadpacket.__name__
     common = elementwise_dtypes(*given_operands(build, 2), type_promotion_kind=KEEP)[1]
     single = isinstance(given, float) or all(is_int(size, 1) for size in given.shape)
@@ -77,8 +77,8 @@ def _converts_to(build: Builder, given: Any, place: int) -> torch.dtype | None:
 def operand_as_eager(
     build: Builder, given: Any, at: Sequence[Index], dtype: torch.dtype, place: int
 ) -> Expr:
-    """`operand`, rounded where eager's operator at hand converts it first: a number, or what is
-    promoted down (a float32 without dimensions, integers)."""
+    """`operand`, rounded if eager's operator converts it first: a number, an integer, or a 0-dim
+    float32 tensor that promotion converts to 16 bits."""
     narrow = _converts_to(build, given, place)
     if narrow is not None and isinstance(given, TensorValue):
         return build.convert(operand(build, given, at, narrow), dtype)
@@ -91,8 +91,11 @@ def _rounded(number: Any, narrow: torch.dtype | None) -> Any:
 
 @cache
 def _in_half(number: float, narrow: torch.dtype) -> Any:
-    """A number that is not 0, whose two signs would be one key.  Under a mode of fake tensors it
-    takes a millisecond, so it is kept."""
+    """A nonzero number, rounded to `narrow`.
+
+    It is cached, because it takes a millisecond under a fake tensor mode.  Zero is excluded,
+    because 0.0 and -0.0 would be one key of the cache.
+    """
     return torch.tensor(number, dtype=narrow).item()
 
 

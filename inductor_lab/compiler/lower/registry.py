@@ -1,7 +1,7 @@
-"""Which function lowers which operator.
+"""The registry: operator → the function that lowers it.
 
 A lowering takes the `Builder` and the operator's own arguments (tensors as `TensorValue`, the rest
-as it stands in the graph) and returns the value of the node:
+as in the graph) and returns the value of the node:
 
     @lowers(aten.view.default)
     def view(build, x, size):
@@ -24,14 +24,14 @@ Lowering: TypeAlias = Callable[..., Any]
 Registered = TypeVar("Registered", bound=Lowering)
 
 LOWERINGS: dict[Operator, Lowering] = {}
-"""All lowerings of ours; filled by `@lowers` when the families are imported."""
+"""All our lowerings; `@lowers` adds them when the families are imported."""
 
 
 def lowers(*operators: Operator) -> Callable[[Registered], Registered]:
     """Register a lowering for some overloads.
 
-    Raises ValueError if one is taken already, by another function than an earlier form of this one
-    (a cell of a notebook that runs again).
+    Raises ValueError if an overload already has a lowering.  The same function may be registered
+    again (a notebook cell that runs twice).
     """
 
     def register(lowering: Registered) -> Registered:

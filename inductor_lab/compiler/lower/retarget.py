@@ -1,4 +1,5 @@
-"""Move a program to a machine that is not here: what was traced on the CPU is planned for a GPU.
+"""Retarget a program to a device that this machine does not have: a CPU trace is compiled for a
+GPU.
 
     buf0[i0] : f32 cpu      →      buf0[i0] : f32 cuda:0
 """
@@ -13,7 +14,7 @@ import torch
 from inductor_lab.compiler.ir.program import ExternCall, LoopProgram, Step
 
 GPU = "cuda:0"
-"""What torch calls the first GPU, on NVIDIA's and on AMD's machines."""
+"""torch's name of the first GPU, for NVIDIA and AMD."""
 
 
 def retarget(program: LoopProgram) -> LoopProgram:

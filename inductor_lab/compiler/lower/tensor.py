@@ -1,6 +1,6 @@
 """Tensors during lowering: a buffer and a map from logical indices to buffer indices.
 
-A view costs nothing because it is only another index map.  The map is data: one `Index` for each
+A view costs nothing, because it only changes the index map.  The map is data: one `Index` for each
 dimension of the buffer, over the axes `i0, i1, ...` of the view's own shape.  So
 
     x: f32[4, 6]                    index = (i0, i1)            i0<4, i1<6
@@ -35,10 +35,10 @@ from inductor_lab.compiler.ir.program import Buffer, Layout
 
 @dataclass(frozen=True, slots=True)
 class TensorValue:
-    """What an FX node that is a tensor stands for.
+    """The value of an FX node that is a tensor.
 
     `index` has one entry per dimension of the buffer, over `axes_of(shape)`.  `origins` are the
-    view nodes that led from the buffer here.
+    view nodes between the buffer and this value.
     """
 
     buffer: str
@@ -50,7 +50,7 @@ class TensorValue:
 
     @staticmethod
     def of(buffer: Buffer) -> TensorValue:
-        """The whole buffer, seen as it is stored."""
+        """The complete buffer with its own layout."""
         shape = buffer.layout.size
         return TensorValue(buffer.name, shape, buffer.dtype, buffer.device, identity(shape))
 
@@ -60,7 +60,7 @@ class TensorValue:
 
 
 def axes_of(shape: Sequence[Size]) -> tuple[Axis, ...]:
-    """The axes that every nest over this shape uses: `i0, i1, ...`."""
+    """The axes of every nest over this shape: `i0, i1, ...`."""
     return _axes_of(tuple(shape))[0]
 
 
@@ -71,7 +71,7 @@ def identity(shape: Sequence[Size]) -> tuple[Index, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def _axes_of(shape: tuple[Size, ...]) -> tuple[tuple[Axis, ...], tuple[Index, ...]]:
-    """Both: a graph has few shapes, and asks for them everywhere."""
+    """The axes and their indices, cached: a graph has few different shapes."""
     axes = tuple(Axis(f"i{d}", size) for d, size in enumerate(shape))
     return axes, tuple(map(Index.of, axes))
 
@@ -79,8 +79,8 @@ def _axes_of(shape: tuple[Size, ...]) -> tuple[tuple[Axis, ...], tuple[Index, ..
 def load(value: TensorValue, at: Sequence[Index], origins: Origins = NO_ORIGINS) -> Load:
     """The element of `value` at `at`.
 
-    `at` may be longer than the value has dimensions, and a dimension of size 1 ignores its
-    entry: broadcasting as PyTorch means it.
+    `at` may have more entries than the value has dimensions, and a dimension of size 1 ignores its
+    entry.  This is PyTorch's broadcasting.
     """
     at = at[len(at) - value.ndim :]
     index = compose(value.index, value.shape, at)
@@ -98,13 +98,13 @@ def compose(
 
 
 def viewed(value: TensorValue, shape: Sequence[Size], at: Sequence[Index]) -> TensorValue:
-    """A view of `shape` whose element at its own axes is element `at` of `value`."""
+    """A view of `shape`; its element at its own axes is the element of `value` at `at`."""
     index = compose(value.index, value.shape, at)
     return replace(value, shape=tuple(shape), index=index)
 
 
 def replaced(value: TensorValue, buffer: str) -> TensorValue:
-    """The same view of another buffer, of the same layout."""
+    """The same view of another buffer with the same layout."""
     return replace(value, buffer=buffer)
 
 
@@ -120,7 +120,7 @@ def permute(value: TensorValue, order: Sequence[int]) -> TensorValue:
 
 
 def expand(value: TensorValue, shape: Sequence[Size]) -> TensorValue:
-    """Broadcast to `shape`; a -1 keeps the size that is there."""
+    """Broadcast to `shape`; -1 keeps the current size."""
     new = len(shape) - value.ndim
     kept = [value.shape[d - new] if is_int(s, -1) else s for d, s in enumerate(shape)]
     at = [
@@ -131,7 +131,7 @@ def expand(value: TensorValue, shape: Sequence[Size]) -> TensorValue:
 
 
 def unsqueeze(value: TensorValue, dim: int) -> TensorValue:
-    """Put a dimension of size 1 before dimension `dim`."""
+    """Insert a dimension of size 1 before dimension `dim`."""
     dim %= value.ndim + 1
     shape = (*value.shape[:dim], 1, *value.shape[dim:])
     own = identity(shape)
@@ -139,7 +139,7 @@ def unsqueeze(value: TensorValue, dim: int) -> TensorValue:
 
 
 def select(value: TensorValue, dim: int, position: Size) -> TensorValue:
-    """Element `position` of dimension `dim`, which goes away."""
+    """Element `position` of dimension `dim`, which is removed."""
     dim %= value.ndim
     if isinstance(position, int) and position < 0:
         position = add_sizes(position, value.shape[dim])
@@ -147,7 +147,7 @@ def select(value: TensorValue, dim: int, position: Size) -> TensorValue:
 
 
 def drop(value: TensorValue, fixed: dict[int, Index]) -> TensorValue:
-    """Fix some dimensions at an index each; they go away."""
+    """Fix some dimensions at one index each and remove them."""
     shape = [size for d, size in enumerate(value.shape) if d not in fixed]
     own = iter(identity(shape))
     at = [fixed[d] if d in fixed else next(own) for d in range(value.ndim)]
@@ -155,7 +155,7 @@ def drop(value: TensorValue, fixed: dict[int, Index]) -> TensorValue:
 
 
 def slice_dim(value: TensorValue, dim: int, start: Size, step: int, length: Size) -> TensorValue:
-    """`length` elements of dimension `dim`, from `start` on, `step` apart."""
+    """`length` elements of dimension `dim`, beginning at `start`, with distance `step`."""
     dim %= value.ndim
     shape = (*value.shape[:dim], length, *value.shape[dim + 1 :])
     at = list(identity(shape))
@@ -191,10 +191,10 @@ def unfold(value: TensorValue, dim: int, size: int, step: int, windows: Size) ->
 
 
 def reshape(value: TensorValue, shape: Sequence[Size]) -> TensorValue:
-    """The same elements, in row-major order of logical indices, under another shape.
+    """The same elements, in row-major order of logical indices, with another shape.
 
-    Dimensions are matched in the smallest chunks with equal products, so that what a reshape
-    leaves alone stays a plain axis; only dimensions that are cut at odd places need // and %.
+    Dimensions are matched in the smallest chunks with equal products.  So a dimension that the
+    reshape does not change stays one axis, and // and % appear only where the boundaries differ.
     """
     at: list[Index] = [ZERO] * value.ndim
     own = identity(shape)
@@ -209,7 +209,7 @@ def reshape(value: TensorValue, shape: Sequence[Size]) -> TensorValue:
 def chunks(old: Sequence[Size], new: Sequence[Size]) -> list[tuple[list[int], list[int]]]:
     """Runs of dimensions of `old` and `new` with the same number of elements, left to right.
 
-    Dimensions of size 1 are left out.  [2, 3, 4] and [6, 2, 2] give ([0, 1], [0]), ([2], [1, 2]).
+    Dimensions of size 1 are skipped.  [2, 3, 4] and [6, 2, 2] give ([0, 1], [0]), ([2], [1, 2]).
     """
     if any(is_int(size, 0) for size in (*old, *new)):
         return []
@@ -230,7 +230,7 @@ def chunks(old: Sequence[Size], new: Sequence[Size]) -> list[tuple[list[int], li
 
 
 def _prefixes(shape: Sequence[Size]) -> dict[Size, int]:
-    """Product of the first n sizes → n, without those of size 1 that follow."""
+    """Product of the first n sizes → n, without the sizes of 1 that follow."""
     prefixes: dict[Size, int] = {}
     total: Size = 1
     for n, size in enumerate(shape, 1):
@@ -241,7 +241,7 @@ def _prefixes(shape: Sequence[Size]) -> dict[Size, int]:
 
 
 def flatten(at: Sequence[Index], sizes: Sequence[Size]) -> Index:
-    """The row-major number of the element `at` in an array of `sizes`."""
+    """The row-major position of the element `at` in an array of `sizes`."""
     flat = ZERO
     for index, size in zip(at, sizes, strict=True):
         flat = flat * size + index
@@ -251,8 +251,8 @@ def flatten(at: Sequence[Index], sizes: Sequence[Size]) -> Index:
 def unflatten(flat: Index, sizes: Sequence[Size]) -> list[Index]:
     """The indices of element number `flat` in an array of `sizes`.
 
-    Dimension by dimension from the last, so that what fits in a dimension never reaches the next.
-    An empty array has no element, so any indices do.
+    It divides dimension by dimension, from the last to the first, so that the quotients stay
+    simple. An empty array has no element, so any indices are correct.
     """
     indices: list[Index] = []
     sizes = [size or 1 if isinstance(size, int) else size for size in sizes]
@@ -266,9 +266,9 @@ def unflatten(flat: Index, sizes: Sequence[Size]) -> list[Index]:
 
 
 def layout_of(value: TensorValue, buffer: Buffer) -> Layout | None:
-    """The strides of the view in the storage of its buffer; None if no strides describe it.
+    """The layout of the view in the storage of its buffer; None if strides cannot describe it.
 
-    A dimension of length 1 has the buffer's own stride where that makes it the whole buffer.
+    A dimension of length 1 gets the buffer's own stride if the view is then the complete buffer.
     """
     flat = buffer.layout.element(value.index)
     if not flat.is_affine:
@@ -282,7 +282,7 @@ def layout_of(value: TensorValue, buffer: Buffer) -> Layout | None:
 def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue | None:
     """The `as_strided` view `target` of the storage of `buffer`; None if it is not expressible.
 
-    A dense buffer is a row-major array of its dimensions in the order of their strides.
+    A dense buffer is a row-major array of its dimensions, sorted by their strides.
     """
     if not is_dense(buffer.layout) or not stays_in(target, buffer.layout):
         return None
@@ -295,19 +295,21 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
 
 
 def stays_in(target: Layout, storage: Layout) -> bool:
-    """Is it sure that the view stays in the storage?"""
+    """Is the view inside the storage for all values of the symbols?"""
     room = add_sizes(storage.offset, storage.numel), mul_sizes(target.storage_size, -1)
     before = add_sizes(target.offset, mul_sizes(storage.offset, -1))
     return is_nonnegative(before) and is_nonnegative(add_sizes(*room))
 
 
 def is_dense(layout: Layout) -> bool:
-    """Does every element of the storage belong to exactly one index, in any order?"""
+    """Does each element of the storage belong to exactly one index?  The dimensions may have any
+    order."""
     return len(by_stride(layout)) == sum(not is_int(size, 1) for size in layout.size)
 
 
 def overlaps(layout: Layout) -> bool:
-    """May two elements share memory?  Not if a stride steps over all that shorter ones reach."""
+    """May two elements share memory?  Not if each stride is larger than the extent of all smaller
+    ones."""
     if is_dense(layout) or any(is_int(size, 0) for size in layout.size):
         return False
     pairs = [p for p in zip(layout.stride, layout.size, strict=True) if not is_int(p[1], 1)]
@@ -322,7 +324,7 @@ def overlaps(layout: Layout) -> bool:
 def by_stride(layout: Layout) -> list[int]:
     """The dimensions (without those of size 1) from the largest stride to the smallest.
 
-    It ends early where no dimension has the stride that the ones below it fill.
+    It stops at the first dimension whose stride is not the extent of the dimensions inside it.
     """
     order: list[int] = []
     left = [d for d, size in enumerate(layout.size) if not is_int(size, 1)]
@@ -338,7 +340,7 @@ def by_stride(layout: Layout) -> list[int]:
 
 
 def same_strides(a: Layout, b: Layout) -> bool:
-    """Equal sizes, and equal strides wherever a stride matters (sizes other than 1)."""
+    """Equal sizes, and equal strides in all dimensions whose size is not 1."""
     if a.size != b.size:
         return False
     if any(is_int(size, 0) for size in a.size):

@@ -2,10 +2,10 @@
 
     Sliding(kernel 3, stride 2, padding 1)     result o reads 2*o - 1 + r              for r < 3
     Adaptive(10 → 4)                           result o reads 10*o//4 + r              for r < 4
-                                               as far as it is below ceil(10*(o+1)/4)
+                                               if that is below ceil(10*(o+1)/4)
 
-Both directions are index arithmetic, so a pooling gathers what it reads, and its gradient gathers
-from the results that read an element: nothing is scattered, and both vectorize.
+Both directions are index arithmetic.  So a pooling gathers its inputs, and its gradient gathers
+from the results that read an element.  There is no scatter, and both vectorize.
 
 Inductor: `lowering.py`, `_max_pool_with_offsets`, `_adaptive_pooling_fn`, `avg_pool2d_backward`.
 """
@@ -27,10 +27,10 @@ from inductor_lab.compiler.lower.places import compare, inside
 from inductor_lab.compiler.lower.tensor import TensorValue
 
 UNROLLED = 32
-"""The largest window that is written out as one expression."""
+"""The largest window that is unrolled into one expression."""
 
 COMBINED = {"sum": "add", "max": "maximum", "min": "minimum"}
-"""Kinds of reduction → the operation of two elements."""
+"""Kinds of reduction → the operation that combines two elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,12 @@ class Sliding:
         return o * self.stride + r * self.dilation - self.padding
 
     def is_read(self, build: Builder, o: Index, place: Index) -> list[Expr]:
-        """The tests that a place of result o is one of the input."""
+        """The tests that position `place` of result o is inside the input."""
         return inside(build, place, self.size)
 
     @property
     def readers(self) -> int:
-        """How many results may read one position."""
+        """The largest number of results that read one position."""
         return self.dilation * (self.kernel - 1) // self.stride + 1
 
     def reader(self, place: Index, t: Index) -> Index:
@@ -61,14 +61,15 @@ class Sliding:
         return (place + self.padding) // self.stride + t - (self.readers - 1)
 
     def reads(self, build: Builder, o: Index, place: Index) -> list[Expr]:
-        """The tests that o is a result and that its window (without dilation) holds `place`."""
+        """The tests that o is a valid result and that its window (without dilation) contains
+        `place`."""
         tests = inside(build, o, self.results)
         if self.readers * self.stride > self.kernel:
             tests.append(compare(build, "lt", place - self.place(o, Index((), 0)), self.kernel))
         return tests
 
     def counted(self, build: Builder, o: Index, padded: bool) -> Expr | int:
-        """How many places of the window are in the input, with its padding if `padded`."""
+        """The number of positions of the window inside the input (with its padding if `padded`)."""
         padding = self.padding if padded else 0
         last = self.place(o, Index.constant_of(self.kernel - 1))
         first, end = self.place(o, Index((), 0)), add_sizes(self.size, padding)
@@ -99,7 +100,7 @@ class Adaptive:
 
     @property
     def lengths(self) -> frozenset[int]:
-        """The lengths that windows have."""
+        """The set of window lengths."""
         n, k = self.size, self.results
         return frozenset(-(-(o + 1) * n // k) - o * n // k for o in range(k))
 
@@ -108,12 +109,12 @@ class Adaptive:
         return max(self.lengths, default=1)
 
     def is_read(self, build: Builder, o: Index, place: Index) -> list[Expr]:
-        """The tests that a place of result o is one of its window."""
+        """The tests that position `place` is inside the window of result o."""
         return [compare(build, "lt", place - self.end(o), 0)] if len(self.lengths) > 1 else []
 
     @property
     def readers(self) -> int:
-        """How many results may read one position."""
+        """The largest number of results that read one position."""
         n, k = self.size, self.results
         return max((-(-(i + 1) * k // n) - i * k // n for i in range(n)), default=1)
 
@@ -122,7 +123,7 @@ class Adaptive:
         return (place * self.results) // self.size + t
 
     def reads(self, build: Builder, o: Index, place: Index) -> list[Expr]:
-        """The tests that o is a result and that its window holds `place`."""
+        """The tests that o is a valid result and that its window contains `place`."""
         if self.readers == 1:
             return []
         begun = compare(build, "ge", place - self.start(o), 0)
@@ -145,7 +146,7 @@ def fold(
 ) -> TensorValue:
     """The sum, max or min of `element` over a box of positions, for each element of `meta`.
 
-    A small box is written out: the nest is pointwise, and vector lanes run along its results.
+    A small box is unrolled: the nest is pointwise, and the vector lanes run along its results.
     """
     if prod(box) <= UNROLLED:
         places = product(*(map(Index.constant_of, range(size)) for size in box))

@@ -1,7 +1,6 @@
-"""Dead steps are removed once a graph is lowered.  But checks are effects: an operator refuses what
-it refuses even if little of its result is used.
+"""Remove dead steps after lowering, but keep their checks, because raising an error is an effect.
 
-    buf0[i0] = x[rows[i0]]           buf0[0] alone would be computed, and rows[0] alone checked
+    buf0[i0] = x[rows[i0]]           only buf0[0] is needed, so only rows[0] would be checked
     buf1[] = buf0[0] + 1          →  buf2[i0] = rows[i0] as an index of x, and a call that uses it
 """
 
@@ -46,8 +45,8 @@ from inductor_lab.compiler.lower.tensor import identity, is_dense
 
 
 def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
-    """The steps that some output depends on, if only for a size (of `var_mean`, often only one
-    result is used)."""
+    """The steps that some output depends on, including the steps that only give a size (often only
+    one result of `var_mean` is used)."""
     buffers = build.buffers.values()
     known = {s for b in buffers if b.kind is BufferKind.INPUT for s in b.layout.size}
     telling = [s for step in build.steps for s in bound_by(step, build.buffers) if s not in known]
@@ -64,17 +63,23 @@ def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
 
 
 def _has_effects(step: Step) -> bool:
-    """An assertion may raise, and an operator that refuses what it is given; drawing a seed moves
-    the generator, some ops print or check, and other ranks take part in collectives."""
+    """Does a step have effects?
+
+    An assertion may raise, and so may an operator that checks its arguments.  Drawing a seed
+    advances the generator, some ops print or check, and other ranks take part in collectives.
+    """
     effects = (
-        "random seed", EAGERS_RANDOM, "effect", "collective", "wait", "of nothing", BEYOND, REFUSED,
+        "random seed", EAGERS_RANDOM, "effect", "collective", "wait", "empty tensor", BEYOND,
+        REFUSED,
     )  # fmt: skip
     return isinstance(step, ExternCall) and (step.reason in effects or step.outputs == (None,))
 
 
 def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
-    """The steps that outputs need, and the checks of those that are not computed at all points,
-    unless a step that is checks the same."""
+    """The steps that outputs need, and new steps for the checks that would not run for all points.
+
+    A check is not added if a step that runs for all points has the same check.
+    """
     kept = needed(build, outputs)
     whole = _whole(build, kept, outputs)
     nests = [step for step in build.steps if not isinstance(step, ExternCall)]
@@ -108,7 +113,7 @@ def _whole(build: Builder, steps: Sequence[Step], outputs: Sequence[Output]) -> 
 
 
 def covers(index: Sequence[Index], size: Sequence[Size]) -> bool:
-    """Does an index reach each point of `size`?  False if it is not clear."""
+    """Does an index reach each point of `size`?  False if that cannot be proved."""
     if tuple(index) == identity(size) or _spans(index, size):
         return True
     flat = Layout.contiguous(tuple(size)).element(tuple(index))
@@ -116,7 +121,8 @@ def covers(index: Sequence[Index], size: Sequence[Size]) -> bool:
 
 
 def _spans(index: Sequence[Index], size: Sequence[Size]) -> bool:
-    """The same, dimension by dimension: each counts through its length with axes of its own."""
+    """The same test for each dimension: its axes count through its length, and no two share an
+    axis."""
     atoms = [atom for place in index for atom, _ in place.terms]
     if len({atom for atom in atoms if isinstance(atom, Axis)}) < len(atoms):
         return False
@@ -131,9 +137,9 @@ def _spans(index: Sequence[Index], size: Sequence[Size]) -> bool:
 
 
 def refusing(nest: Nest) -> Iterator[Expr]:
-    """What a nest checks: indices that it loads, as positions, and quotients of integers.
+    """The checks of a nest: indices that it loads, as positions, and divisions of integers.
 
-    Nothing under a mask, where only what the mask picks is checked.
+    Values under a mask are skipped, because only the elements that the mask selects are checked.
     """
     places = nest.index if isinstance(nest, Scatter) else ()
     waiting: list[Expr] = [*nest.roots, *(IndexValue(place, torch.int64) for place in places)]
@@ -152,14 +158,14 @@ def refusing(nest: Nest) -> Iterator[Expr]:
 
 
 def _over_own_axes(value: Expr) -> tuple[Expr, tuple[Size, ...]]:
-    """`value` over axes that are named by their order in it, and their lengths."""
+    """`value` with its axes renamed in order of appearance, and their sizes."""
     used = tuple(dict.fromkeys(value.axes()))
     shape = tuple(axis.size for axis in used)
     return value.substitute(dict(zip(used, identity(shape), strict=True))), shape
 
 
 def _evaluate(build: Builder, nest: Nest, value: Expr, shape: tuple[Size, ...]) -> None:
-    """A nest that computes `value` at the points of `shape`, and a call that uses it."""
+    """Add a nest that computes `value` over `shape`, and a call that keeps it alive."""
     build.origins = nest.origins
     stride, device = Layout.contiguous(shape).stride, build.buffers[nest.buffer].device
     made = build.pointwise(value, TensorMeta(shape, stride, value.dtype, device))

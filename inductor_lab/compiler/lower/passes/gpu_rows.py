@@ -1,13 +1,13 @@
-"""Which rows a GPU keeps at hand, for a later loop visits them again.
+"""Rows that a GPU keeps in registers or caches, because a later loop visits them again.
 
     mean[c] = (sum over r of x[c, r]) / n
-    squares[c] = sum over r of (x[c, r] - mean[c])²           the rows of x once more
-    y[c, r] = (x[c, r] - mean[c]) * scale[c]                  and once more
+    squares[c] = sum over r of (x[c, r] - mean[c])²           reads the rows of x again
+    y[c, r] = (x[c, r] - mean[c]) * scale[c]                  and again
 
-In one kernel the rows stay in registers or in the caches (`codegen/triton/shared_rows.py`), and x
-is read once.  Reductions of such rows are therefore not computed from parts, as long rows are
-otherwise (`split_reductions.py`, `lower/ops/variance.py`, `split_softmax.py`): each part would be
-read anew.
+In one kernel the rows stay in registers or in caches (`codegen/triton/shared_rows.py`), and x is
+read once.  Reductions of such rows are therefore not split.  Other long rows are split
+(`split_reductions.py`, `lower/ops/variance.py`, `split_softmax.py`), but then each kernel reads the
+rows again.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ from inductor_lab.compiler.ir.program import (
 )
 
 ENOUGH_PROGRAMS = 128
-"""About the number of a GPU's multiprocessors: more programs than this fill it as they are.
-Chosen, as the sizes of `split_reductions.py`, for an H200 of 132; not measured one by one."""
+"""About the number of multiprocessors: more programs fill a GPU without a split.  Chosen for an
+H200 with 132 multiprocessors, as the sizes in `split_reductions.py`; not measured one by one."""
 
 FEWEST, ALIGNED = 32, 8
-"""Rows that the scheduler leaves much work to; elements, 16 bytes of bfloat16, where fewer rows
-than `ENOUGH_PROGRAMS` begin, so that programs can share them."""
+"""Rows that are kept if there are fewer than `ENOUGH_PROGRAMS`: at least so many, whose length is a
+multiple of 16 bytes of bfloat16, so that programs can share them."""
 
 UNKNOWN = 1 << 20
 """The hint for a symbolic size."""
 
 
 def on_gpu(device: str, options: Options) -> bool:
-    """Will a GPU run what is computed there?  Triton's interpreter runs one program at a time."""
+    """Will a GPU run the computation?  Triton's interpreter runs one program at a time."""
     return device != "cpu" or options.target is not None
 
 
 def fit_at_hand(rows: Size, length: Size) -> bool:
-    """Does a GPU keep rows of this length at hand, and are there enough to fill it?"""
+    """Can a GPU keep rows of this length, and are there enough rows to fill it?"""
     if not (isinstance(rows, int) and isinstance(length, int)):
         return False
     alone = rows >= ENOUGH_PROGRAMS or (rows >= FEWEST and length % ALIGNED == 0)
@@ -60,8 +60,8 @@ def fit_at_hand(rows: Size, length: Size) -> bool:
 
 
 def at_hand(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction, Nest]]:
-    """Each reduction of rows that a GPU keeps at hand, with each nest that visits all of its rows
-    again and needs its result to do so."""
+    """Each reduction of rows that a GPU keeps, with each nest that visits all of its rows again and
+    needs its result to do so."""
     long = {
         nest.buffer
         for nest in program.nests
@@ -94,7 +94,7 @@ def at_hand(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction,
 
 
 def _reads_windows(nest: Nest) -> bool:
-    """Does it read a buffer at so many places that a row of them takes too many registers?"""
+    """Does it read a buffer at so many places that one row needs too many registers?"""
     places = {(x.buffer, x.index) for x in nest.body.loads()}
     return max(Counter(buffer for buffer, _ in places).values(), default=0) >= WINDOW
 
@@ -106,7 +106,7 @@ def _may_be_kept(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
 
 
 def volume(nest: Nest) -> int:
-    """How often its body is evaluated."""
+    """The number of evaluations of its body."""
     return numel(axis.size for axis in (*nest.axes, *nest.reduce_axes))
 
 
@@ -116,7 +116,7 @@ def numel(sizes: Iterable[Size]) -> int:
 
 
 def favours_columns(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
-    """Are neighbours in memory different results, more often than elements of one?"""
+    """Are elements that are adjacent in memory mostly reduced to different results?"""
     votes = 0
     for load in nest.body.loads():
         flat = buffers[load.buffer].layout.element(load.index)
@@ -126,7 +126,7 @@ def favours_columns(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
 
 
 def _computed_whole(program: LoopProgram) -> set[str]:
-    """Buffers that somebody reads elsewhere than at places that are loaded."""
+    """Buffers that some step reads at other than loaded positions."""
     makers = {step.buffer: step for step in program.nests}
     waiting = [view.buffer for view in views_in(program.outputs)]
     for step in program.steps:

@@ -1,12 +1,12 @@
-"""What waits for the results of groups gets a dimension of groups, as they have.
+"""Consumers of group statistics get an axis of groups.
 
     mean[n, g] = sum over k, r of x[n, 10*g + k, r] / 40960        g < 32, k < 10
     norm[n, c, r] = x[n, c, r] - mean[n, c // 10]                  c < 320
 
-    norm[n, g, k, r] = x[n, 10*g + k, r] - mean[n, g]              its view [n, 320, r] is what
-                                                                   the graph goes on with
+    norm[n, g, k, r] = x[n, 10*g + k, r] - mean[n, g]              the graph continues with its
+                                                                   view [n, 320, r]
 
-Now both visit the points [n, g], and may be one kernel.  (GPUs only: there it was measured.)
+Now both nests visit the points [n, g] and can be fused.  (Only on GPUs, where it was measured.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Sizes: TypeAlias = tuple[Size, ...]
 
 
 class Groups:
-    """Knows along which dimensions what `steps` make waits for a reduction."""
+    """Tracks which dimensions of the buffers of `steps` depend on a reduction."""
 
     def __init__(self, steps: Sequence[Step], options: Options) -> None:
         self.steps, self.options, self.seen = steps, options, 0
@@ -42,8 +42,8 @@ class Groups:
     def split(
         self, body: Expr, shape: Sizes, stride: Sizes, device: str
     ) -> tuple[Expr, Sizes, Sizes] | None:
-        """The same result with dimensions of groups, and its shape and strides; None if it waits
-        for none."""
+        """The result with separate axes for groups, and its shape and strides; None if it reads no
+        groups."""
         lengths = self._lengths(body, shape) if on_gpu(device, self.options) else ()
         if max(lengths, default=1) == 1:
             return None
@@ -58,11 +58,11 @@ class Groups:
         return moved, tuple(sizes), tuple(steps)
 
     def whole(self, made: TensorValue, shape: Sizes) -> TensorValue:
-        """The view of what was made in groups that the graph goes on with."""
+        """The view in the original shape, with which the graph continues."""
         return reshape(made, shape)
 
     def _lengths(self, body: Expr, shape: Sequence[Size]) -> list[int]:
-        """For each dimension of a result of `shape` the length of groups, 1 without any."""
+        """For each dimension of a result of `shape` the length of its groups; 1 if it has none."""
         for step in self.steps[self.seen :]:
             if isinstance(step, Reduction):
                 self.waits[step.buffer] = frozenset(range(len(step.axes)))
@@ -74,12 +74,12 @@ class Groups:
         return [found.get(axis, 1) for axis in axes_of(shape)]
 
     def _waited_for(self, body: Expr) -> list[Index]:
-        """Where the body reads along such dimensions."""
+        """The indices of the body in dimensions that depend on a reduction."""
         return [load.index[d] for load in body.loads() for d in self.waits.get(load.buffer, ())]
 
 
 def _group(index: Index) -> tuple[Axis | None, int]:
-    """The axis and the length of groups, if it is the number of one."""
+    """The axis and the length of its groups, if the index is a group number."""
     atom, step = index.terms[0] if len(index.terms) == 1 else (None, 0)
     if is_int(step, 1) and index.constant == 0 and isinstance(atom, Quotient):
         axis, length = atom.dividend.as_axis(), atom.divisor

@@ -1,4 +1,4 @@
-"""Writes to parts of tensors go to the storage of what they write to, if nobody needs that later.
+"""Writes to parts of tensors are done in place, if no later step needs the old value.
 
     buf0[i0, i1] = c[i0, i1]                     a copy that is made for the write
     buf1[3, i0] = buf0 with store of x[i0]       c is not read after this
@@ -7,10 +7,10 @@
     buf1[3, i0] = c with store of x[i0]          the write is in place
     write  c.copy_(buf1)
 
-It holds for every write that continues the storage of another buffer, a scatter or a call of an
-operator that writes to its arguments, and for every buffer: inputs that the graph writes to,
-results of libraries and of other nests.  The answers of all rules are kept (`PartialWrite`); they
-are among the decisions of the schedule.
+The pass covers all writes to the storage of another buffer: scatters, and calls of operators that
+write to their arguments.  The buffer may be an input that the graph writes to, a result of a
+library, or a result of another nest.  The answers of all rules are recorded (`PartialWrite`) and
+shown with the decisions of the schedule.
 
 Inductor: `fx_passes/reinplace.py`, `can_inplace`.
 """
@@ -52,12 +52,11 @@ from inductor_lab.compiler.lower.tensor import overlaps
 
 @dataclass(frozen=True)
 class Candidate:
-    """May a step write to the storage of `source`, of which a copy was made for it?
+    """A write that may go to the storage of `source`, which was copied for it.
 
-    place    the position of the step
-    new      what it makes
-    readers  the positions of steps that read each buffer
-    taken    buffers whose storage an earlier step writes to, and what it makes of them
+    place    the position of the step new      the buffer that the step computes readers  the
+    positions of steps that read each buffer taken    buffers whose storage an earlier step
+    overwrites → the buffer that it computes
     """
 
     program: LoopProgram
@@ -77,7 +76,7 @@ class Candidate:
         return self.program.buffers[self.source]
 
     def later_readers(self, name: str) -> list[str]:
-        """What steps after this one make that read a buffer."""
+        """The names of the results of later steps that read a buffer."""
         after = (self.steps[at] for at in self.readers.get(name, ()) if at > self.place)
         return [" ".join(written_by(step)) or getattr(step, "op", "") for step in after]
 
@@ -89,30 +88,30 @@ rule = rule_of(RULES)
 
 @rule
 def may_be_written(candidate: Candidate) -> str | None:
-    """An input is written to only if the program writes to it; a constant never is."""
+    """An input is written only if the program writes to it; a constant is never written."""
     kind, name = candidate.old.kind, candidate.source
     if kind is BufferKind.CONSTANT:
         return f"{name} is a constant"
     written = {w.input for w in candidate.program.writes if w.method == "copy_"}
     if kind is BufferKind.INPUT and name not in written:
-        return f"{name} is an argument that keeps its value"
+        return f"{name} is an argument that must keep its value"
     return None
 
 
 @rule
 def stored_alike(candidate: Candidate) -> str | None:
-    """What is written is of the same dtype and layout as what it is written to."""
+    """The new value has the dtype and layout of the source."""
     new, old = candidate.program.buffers[candidate.new], candidate.old
     if new.dtype != old.dtype:
-        return f"{candidate.source} is {dtype_text(old.dtype)}, and {dtype_text(new.dtype)} is kept"
+        return f"{candidate.source} is {dtype_text(old.dtype)}, not {dtype_text(new.dtype)}"
     if new.layout != old.layout:
-        return f"{candidate.source} is stored in another order"
+        return f"{candidate.source} has another layout"
     return None
 
 
 @rule
 def elements_apart(candidate: Candidate) -> str | None:
-    """No two elements share memory: one that is written to would change another."""
+    """No two elements share memory; otherwise a write to one would change another."""
     if overlaps(candidate.old.layout):
         return f"elements of {candidate.source} may share memory"
     return None
@@ -120,20 +119,20 @@ def elements_apart(candidate: Candidate) -> str | None:
 
 @rule
 def not_needed_later(candidate: Candidate) -> str | None:
-    """No later step, and no result, has the old value."""
+    """No later step reads the old value, and it is not a result."""
     later = candidate.later_readers(candidate.source)
     if later:
         return f"{later[0]} reads {candidate.source} later"
     if candidate.source in candidate.program.leaving:
         return f"{candidate.source} is a result"
     if found := candidate.taken.get(candidate.source):
-        return f"{found} is written to the storage of {candidate.source} before"
+        return f"{found} was written to the storage of {candidate.source} before"
     return None
 
 
 @rule
 def not_seen_by_library(candidate: Candidate) -> str | None:
-    """What a library has returned, or was given, may share memory with a result of its."""
+    """No earlier call may have returned a view of the source, or of its own argument."""
     name = candidate.source
     for step in candidate.steps[: candidate.place]:
         if not isinstance(step, ExternCall) or step.reason in ("library", "collective"):
@@ -141,13 +140,16 @@ def not_seen_by_library(candidate: Candidate) -> str | None:
         results = [made for made in written_by(step) if made not in continued_by(step)]
         touched = name in results or (name in read_by(step) and results)
         if touched and may_return_views(step):
-            return f"{step.op} may return a view of what it is given"
+            return f"{step.op} may return a view of its argument"
     return None
 
 
 def may_return_views(call: ExternCall) -> bool:
-    """Custom operators must not return what shares memory with an argument unless their schema says
-    so, and higher-order operators get such results copied."""
+    """May a call return a view of an argument?
+
+    Custom operators must declare that in their schema, and the results of higher-order operators
+    are copied.
+    """
     if call.op.startswith(PREFIX):
         return False
     schema: Any = getattr(find_operator(call.op), "_schema", None)
@@ -158,7 +160,7 @@ def may_return_views(call: ExternCall) -> bool:
 
 @rule
 def not_a_result_too(candidate: Candidate) -> str | None:
-    """An input's new value that is also a result of its own needs memory of its own."""
+    """The new value of an input is not also a separate result, which would need its own memory."""
     program = candidate.program
     start, taken = candidate.source, {new: old for old, new in candidate.taken.items()}
     while start in taken:
@@ -169,25 +171,25 @@ def not_a_result_too(candidate: Candidate) -> str | None:
     for write, value in program.written_inputs:
         if isinstance(value, BufferView) and value.buffer == candidate.new:
             if write.input != start:
-                return f"{candidate.new} becomes the value of {write.input} too"
+                return f"{candidate.new} is also the new value of {write.input}"
             held[candidate.new] -= len(write.returned)
-    return f"{candidate.new} is a result, too" if held[candidate.new] > 0 else None
+    return f"{candidate.new} is a result as well" if held[candidate.new] > 0 else None
 
 
 @rule
 def places_known_before(candidate: Candidate) -> str | None:
-    """What says where a scatter writes is not overwritten by it, and an operator that writes to an
-    argument is not given its old value as another one."""
+    """A scatter does not overwrite the indices that it reads, and an operator that writes to an
+    argument does not also read its old value."""
     step, name = candidate.step, candidate.source
     if isinstance(step, ExternCall):
         inside = name in read_by(step)
     else:
         inside = any(load.buffer == name for root in step.roots[1:] for load in root.loads())
-    return f"it reads {name} as well" if inside else None
+    return f"it also reads {name}" if inside else None
 
 
 def in_place(program: LoopProgram, options: Options) -> LoopProgram:
-    """The program without copies that writes need not make, and a decision on each."""
+    """The program without the copies that writes do not need, and a decision on each write."""
     if not any(map(continued_by, program.steps)):
         return program
     work = _Work(program, options)
@@ -203,7 +205,7 @@ def in_place(program: LoopProgram, options: Options) -> LoopProgram:
 
 
 class _Work:
-    """The steps so far; a copy that is left out becomes None."""
+    """The steps so far; a copy that is removed becomes None."""
 
     def __init__(self, program: LoopProgram, options: Options) -> None:
         self.program, self.buffers = program, dict(program.buffers)
@@ -221,14 +223,14 @@ class _Work:
 
     @property
     def result(self) -> tuple[Step, ...]:
-        """All steps that are left, in order."""
+        """The remaining steps, in order."""
         found: list[Step] = []
         for place, step in enumerate(self.steps):
             found.extend(filter(None, (self.before.get(place), step)))
         return tuple(found)
 
     def consider(self, place: int, new: str, base: str) -> None:
-        """Decide on one write, and leave its copy out if it is in place."""
+        """Decide on one write, and remove its copy if it is done in place."""
         made = self.steps[self.makers[base]] if base in self.makers else None
         copied = _copied(made) if isinstance(made, Pointwise) else None
         if copied is None or not isinstance(made, Pointwise) or self.readers[base] != [place]:
@@ -252,11 +254,11 @@ class _Work:
         self.steps[place] = self._continued(place, step, base, source)
 
     def _continued(self, place: int, step: Step, base: str, source: str) -> Step:
-        """The write without its copy.  What it stores is computed before, where that reads the
-        source at other places than the one that it writes to."""
+        """The write without its copy.  If it reads the source at other places than it writes, a new
+        nest computes its values before."""
         if isinstance(step, ExternCall):
             return _called_with(step, base, source)
-        assert isinstance(step, Scatter), "only scatters continue a storage"
+        assert isinstance(step, Scatter), "only scatters overwrite a storage"
         reads = {load.index for load in step.body.loads() if load.buffer == source}
         body = step.body
         if not step.may_read(reads):
@@ -273,7 +275,8 @@ class _Work:
 
 
 def _copied(nest: Pointwise) -> tuple[str, bool] | None:
-    """The buffer that a nest copies, and does it keep its dtype?"""
+    """The buffer that a nest copies, and whether the copy has the same dtype; None if it is not a
+    copy."""
     match nest.body:
         case Load(source, index) | Op("convert", (Load(source, index),)) if index == tuple(
             map(Index.of, nest.axes)
@@ -283,7 +286,7 @@ def _copied(nest: Pointwise) -> tuple[str, bool] | None:
 
 
 def _called_with(call: ExternCall, base: str, source: str) -> ExternCall:
-    """The call with another buffer in the place of `base`."""
+    """The call with `source` in place of `base`."""
 
     def moved(argument: ExternArg) -> ExternArg:
         if isinstance(argument, BufferView) and argument.buffer == base:
