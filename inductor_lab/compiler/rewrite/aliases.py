@@ -1,7 +1,7 @@
-"""Which nodes share memory, and when one node may stand in for another.
+"""Which nodes share memory, and when one node may replace another.
 
-AOTAutograd has promised its caller which outputs are fresh memory and what their strides are.  So a
-rewrite that is right about values may still be wrong: `return x * 1` must not become `return x`.
+AOTAutograd has told its caller which outputs are new memory and what their strides are.  So a
+rewrite that keeps all values may still be wrong: `return x * 1` must not become `return x`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from inductor_lab.compiler.torch_door.torch_api import expression_of, given_back
 aten = torch.ops.aten
 
 _HIDDEN_VIEWS = (aten._unsafe_view.default, operator.getitem)
-"""What returns (part of) its operand's memory although no schema says so."""
+"""Operators whose result shares the operand's memory, although no schema says so."""
 
 _FUNCTIONALIZED = (
     torch.ops.higher_order.auto_functionalized,
@@ -41,7 +41,7 @@ def is_view(node: Node) -> bool:
 
 
 def _looks_into(node: Node) -> Iterator[Node]:
-    """The chain of views from a node to its base, the node first."""
+    """The chain of views from a node to its base, starting with the node."""
     yield node
     while node.op == "call_function" and is_view(node) and isinstance(node.args[0], Node):
         node = node.args[0]
@@ -49,14 +49,16 @@ def _looks_into(node: Node) -> Iterator[Node]:
 
 
 def base_of(node: Node) -> Node:
-    """The node that this one is a view of; itself, unless it is a view."""
+    """The node that this one is a view of; the node itself if it is not a view."""
     *_, base = _looks_into(node)
     return base
 
 
 def storage_of(node: Node) -> Node:
-    """The furthest node whose memory this one looks into, and as the same dtype: `as_strided`,
-    which asks only where storage begins, means the same for both."""
+    """The furthest base that this node is a view of with the same dtype.
+
+    `as_strided` depends only on the start of the storage, so it gives the same result for both.
+    """
     found, dtype = node, node.meta["val"].dtype
     for base in _looks_into(node):
         seen = base.meta.get("val")
@@ -68,7 +70,7 @@ def storage_of(node: Node) -> Node:
 
 
 def asks_storage(node: Node) -> bool:
-    """Does a view begin at a place of the storage itself, not of what it is a view of?"""
+    """Does a view have an explicit storage offset, independent of its argument's offset?"""
     strided = (n for n in _looks_into(node) if n.target is aten.as_strided.default)
     return any(n.args[3:4] not in ((), (None,)) for n in strided)
 
@@ -87,7 +89,7 @@ def escapes(base: Node) -> bool:
 
 
 def facts(value: Any) -> tuple[Any, ...]:
-    """What must be equal for one value to take the place of another."""
+    """The metadata that must be equal if one value replaces another."""
     if not isinstance(value, torch.Tensor):
         return (type(value),)
     strides = () if value.layout is not torch.strided else tuple(map(expression_of, value.stride()))
@@ -100,13 +102,13 @@ def same_sizes(one: Iterable[Any], other: Iterable[Any]) -> bool:
 
 
 def same_facts(one: Node, other: Node) -> bool:
-    """Same dtype, device, sizes and strides, as far as both are known."""
+    """Same dtype, device, sizes and strides, and both are known?"""
     a, b = one.meta.get("val"), other.meta.get("val")
     return a is not None and b is not None and facts(a) == facts(b)
 
 
 class Aliases:
-    """What escapes a graph, what is written to, and what depends on raw storage."""
+    """Which nodes escape the graph, are written to, or depend on the storage layout."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -119,12 +121,12 @@ class Aliases:
                 self.raw.update(map(base_of, _copied_with_offset(node)))
 
     def may_replace(self, old: Node, new: Node) -> bool:
-        """May every use of `old` be a use of `new`, given that their values are equal?"""
+        """May `new` replace `old` everywhere, given that their values are equal?"""
         if not same_facts(old, new):
             return False
         old_base, new_base = base_of(old), base_of(new)
         if old_base is new_base:
-            # autograd keeps for each result tensor whether it has a gradient
+            # autograd records for each result tensor whether it requires a gradient
             return not {old, new} <= set(given_back(self.graph.output_node()))
         if {old_base, new_base} & self.written or old_base in self.raw:
             return False
@@ -133,18 +135,18 @@ class Aliases:
 
 
 def _strided_arguments(node: Node) -> Iterator[Node]:
-    """Arguments of which the node addresses elements by their place in the storage."""
+    """Arguments whose elements the node addresses by their position in the storage."""
     if node.target is aten.as_strided.default:
         yield node
     elif node.target is torch.ops.higher_order.auto_functionalized_v2:
-        # a custom operator writes to views of these; strides and a storage offset describe a view
+        # a custom operator writes to views of its bases, given by strides and a storage offset
         if any(name.endswith("_storage_offset") for name in node.kwargs):
             bases: Any = node.kwargs["_all_bases"]
             yield from bases
 
 
 def _copied_with_offset(node: Node) -> Iterator[Node]:
-    """Arguments whose storage offset the result has: the node writes to a copy that keeps it."""
+    """Arguments whose storage offset the result has: the node writes to a copy with that offset."""
     if node.target in _FUNCTIONALIZED:
         yield from node.all_input_nodes
     elif node.target in _SCATTERS and isinstance(node.args[0], Node):

@@ -1,4 +1,4 @@
-"""New calls in a graph: where they stand, what they stand for, and the facts of their results."""
+"""New calls in a graph: their position, their origins, and the metadata of their results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from inductor_lab.compiler.torch_door.torch_api import OpOverload, make_fx, size
 
 
 class Adder:
-    """Adds calls before a node; they stand for what `consumed` stood for, in the place of the
-    first of these."""
+    """Adds calls before a node.  They get the origins of the `consumed` nodes and the metadata of
+    the first of these."""
 
     def __init__(self, before: Node, consumed: list[Node]) -> None:
         self.before = before
@@ -33,10 +33,11 @@ class Adder:
 def written_out(
     node: Node, definition: Callable[..., Any], table: Mapping[Any, Callable[..., Any]]
 ) -> None:
-    """Put what `definition` does with the node's arguments in the place of the node.
+    """Replace a node by the calls of `definition` with the node's arguments.
 
-    Its calls are traced, decomposed by `table`.  Among the arguments may be graphs, and among the
-    results tuples; each result gets the dtype and the strides that the node's has."""
+    The calls are traced and decomposed by `table`.  Arguments may contain graphs, and results may
+    be tuples; each result gets the dtype and strides of the node's result.
+    """
     given = [n for n in node.all_input_nodes if "val" in n.meta]
     module: Any = node.graph.owning_module
 
@@ -68,7 +69,7 @@ def written_out(
 
 
 def _take_over(node: Node, results: Any) -> None:
-    """Let results take the places of the items of a node that returned them all."""
+    """Replace the items of a node that returned all results by these results."""
     for user in list(node.users):
         result = results[user.args[1]]
         if isinstance(result, Node):
@@ -80,7 +81,7 @@ def _take_over(node: Node, results: Any) -> None:
 
 
 def _promised(value: Any, fake: Any) -> Any:
-    """Tensors in the dtype and the order in memory of others, which have no gaps."""
+    """Tensors with the dtype and memory order of others, which have no gaps."""
     if isinstance(fake, tuple | list):
         return tuple(map(_promised, value, fake))
     if not isinstance(value, torch.Tensor):
@@ -94,7 +95,7 @@ def _promised(value: Any, fake: Any) -> Any:
 
 
 def computed(node: Node) -> Any:
-    """The facts of a node's result, from those of its operands; None where it cannot be asked."""
+    """The fake result of a node, computed from its operands; None if that fails."""
     if node.target is not operator.getitem and not isinstance(node.target, OpOverload):
         return None
     args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
@@ -105,12 +106,12 @@ def computed(node: Node) -> Any:
 
 
 def mode_of(fakes: Iterable[Any]) -> Any:
-    """The mode that fake tensors were made in."""
+    """The mode in which fake tensors were made."""
     return next(getattr(fake, "fake_mode", None) for fake in flat(fakes))
 
 
 def flat(values: Any) -> Iterator[torch.Tensor]:
-    """The tensors among some values, and inside of them."""
+    """The tensors among some values, at any depth."""
     for value in values:
         if isinstance(value, torch.Tensor):
             yield value

@@ -7,7 +7,7 @@ common_subexpressions     sin(x) + sin(x)            → s = sin(x); s + s
 identities                view(view(x, a), b) * 1    → view(x, b)
 attention                 softmax(q @ k.mT) @ v      → flash_attention(q, k, v)
 products                  mm(a, b)                   → mm(a, pad(b))[:, :n] (on a GPU)
-dead_code                 what nobody uses           → gone
+dead_code                 unused calls               → removed
 ```
 
 Inductor: `compile_fx.py` (post_grad_passes), `fx_passes/`.
@@ -51,19 +51,19 @@ def rewrite(
     record: bool = True,
     parameters: frozenset[str] = frozenset(),
 ) -> Rewrites:
-    """Run all passes on the graph of `module` (of ATen, its nodes have `meta["val"]`).
+    """Run all passes on the graph of `module` (ATen; its nodes have `meta["val"]`).
 
-    Count, order, aliasing and strides of the outputs stay.  Every node of the result says in
-    `meta["lab_from"]` which nodes of `module` it stands for.  With `record`, the passes get a copy,
-    and each step keeps the graph before and after.  `parameters` are inputs that are kept packed.
-    Raises BadOption if `options.rewrites_off` names no pass and no rule.
+    The outputs keep their number, order, aliasing and strides.  `meta["lab_from"]` of every node of
+    the result lists the nodes of `module` that it comes from.  With `record`, the passes run on a
+    copy, and each step has the graph before and after.  `parameters` are inputs that are kept
+    packed. Raises BadOption if `options.rewrites_off` contains an unknown name.
     """
     span_of = _span if record else _not_asked
     off = _switched_off(options)
     if options.target is not None:
-        off |= {"attention", "convolutions"}  # they are made for CPUs
+        off |= {"attention", "convolutions"}  # these are for CPUs
     off |= {"widened_product"} if options.target or options.matmul != "measured" else set()
-    off |= {"flash_attention"} if options.check_bounds else set()  # it takes bare addresses
+    off |= {"flash_attention"} if options.check_bounds else set()  # it takes raw pointers
     work = copy_of(module) if record else with_graph(module, module.graph)
     for node in work.graph.nodes:
         node.meta["lab_from"] = (node.name,)
@@ -103,7 +103,7 @@ def constant_folding(module: GraphModule, off: frozenset[str], span_of: SpanOf) 
 def common_subexpressions(
     module: GraphModule, off: frozenset[str], span_of: SpanOf
 ) -> Iterable[Fired]:
-    """Keep the first of several equal calls; never of random ones, or where outputs would alias."""
+    """Keep the first of several equal calls, unless they are random or outputs would alias."""
     aliases = Aliases(module.graph)
     first: dict[Any, Node] = {}
     for node in list(module.graph.nodes):
@@ -116,7 +116,7 @@ def common_subexpressions(
 
 
 def _key(value: Any) -> Any:
-    """Hashable, and different for 1, 1.0 and True, and for 0.0 and -0.0."""
+    """A hashable key that distinguishes 1, 1.0 and True, and 0.0 and -0.0."""
     if isinstance(value, list | tuple):
         return tuple(map(_key, value))
     if isinstance(value, dict):
@@ -128,9 +128,10 @@ def _key(value: Any) -> Any:
 
 def identities(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
     """Apply the rules of `rewrite/aten/identities.py` to each node, operands first, until none
-    fires.
+    applies.
 
-    Graphs that write in place are left alone: there a value depends on when it is read.
+    Graphs with in-place writes are skipped, because the value of a node then depends on when it is
+    read.
     """
     aliases = Aliases(module.graph)
     if aliases.written:
@@ -147,7 +148,7 @@ def identities(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Ite
 
 
 def _first_match(node: Node, off: frozenset[str], aliases: Aliases) -> tuple[str, Node] | None:
-    """The first rule that applies to a node and may, with what takes the node's place."""
+    """The first allowed rule that applies to a node, and the replacement of the node."""
     for name in BY_TARGET.get(node.target, ()):
         if name in off or name not in RULES:
             continue
@@ -160,7 +161,7 @@ def _first_match(node: Node, off: frozenset[str], aliases: Aliases) -> tuple[str
 
 
 def attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Give attention that is written out to the library that does it without a matrix of scores."""
+    """Replace decomposed attention by a library call that needs no matrix of scores."""
     aliases = Aliases(module.graph)
     products = module.graph.find_nodes(op="call_function", target=aten.bmm.default)
     if aliases.written or len(products) < 2:
@@ -177,7 +178,7 @@ def attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iter
 
 
 def products(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Give products of matrices the form that libraries are fast at."""
+    """Replace matrix products by forms for which libraries are fast."""
     if not Aliases(module.graph).written:
         for rule, node, new in better_products(module.graph, off):
             yield replaced(rule, node, new, span_of)
@@ -198,8 +199,10 @@ def dead_code(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iter
 
 
 def replaced(rule: str, node: Node, new: Node, span_of: SpanOf) -> Fired:
-    """Let `new` take over all uses of `node`; what `node` stood for goes to `new`, or to the users
-    of `node` where `new` is an input.  `node` leaves the graph."""
+    """Replace all uses of `node` by `new`, and remove `node`.
+
+    The origins of `node` are added to `new`, or to the users of `node` if `new` is an input.
+    """
     users = list(node.users)
     node.replace_all_uses_with(new)
     skipped = [n for n in node.all_input_nodes if n not in new.all_input_nodes and n is not new]
@@ -218,7 +221,7 @@ def _span(node: Node) -> Span | None:
 
 
 def _not_asked(node: Node) -> None:
-    """Finding a span parses the user's file, which takes longer than all passes."""
+    """Skips spans: finding one parses the user's file, which takes longer than all passes."""
 
 
 PASSES: dict[str, Pass] = {
@@ -228,19 +231,19 @@ PASSES: dict[str, Pass] = {
         products, dead_code,
     )
 }
-"""Every pass by name, in the order they run; `convolutions.py`, `flex_attention.py` and
-`masked_attention.py` of `accelerate/` add one each."""
+"""Every pass by name, in order; `convolutions.py`, `flex_attention.py` and `masked_attention.py` of
+`accelerate/` add one each."""
 
 
 _ANCHORS: dict[str, str] = {}
-"""Added pass → the pass that it was added before."""
+"""Added pass → the pass that it was inserted before."""
 
 
 def add_pass(run: Pass, before: str) -> None:
-    """Add a pass to the table, to run before another one.
+    """Add a pass to the table, before another one.
 
-    Passes added before the same one run in the order of their names, whichever module is imported
-    first.
+    Passes that are added before the same one run in alphabetical order, independent of the order of
+    imports.
     """
     names = list(PASSES)
     place = names.index(before)

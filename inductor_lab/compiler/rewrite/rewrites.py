@@ -1,4 +1,4 @@
-"""What the FX passes did: one record for each pass, with the graph before and after it.
+"""The record of the FX passes: one entry for each pass, with the graph before and after it.
 
 Inductor: `fx_passes/`; there the passes mutate the graph and log counters.
 """
@@ -14,10 +14,10 @@ from inductor_lab.compiler.capture.fx_graph import FxGraph, Span
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """One application of a rule: `node` went away (or changed), `became` stands in its place.
+    """One application of a rule: `became` has replaced `node`.
 
-    `became` is the name of a node, or "" where nothing was needed; `span` is the user's line; `why`
-    is the reckoning behind it, where there was one.
+    `became` is the name of a node, or "" if no replacement was needed; `span` is the user's line;
+    `why` is the estimate that led to the decision, if there was one.
     """
 
     rule: str
@@ -28,7 +28,7 @@ class Fired:
 
     @property
     def span_text(self) -> str:
-        """`file:line  code`, or "" where the line is unknown."""
+        """`file:line  code`, or "" if the line is unknown."""
         return f"{self.span}  {self.span.code}".rstrip() if self.span else ""
 
     def __str__(self) -> str:
@@ -38,9 +38,10 @@ class Fired:
 
 @dataclass(frozen=True, eq=False)
 class Step(Shown):
-    """One pass.  `before` and `after` are the very same graph if it changed nothing.
+    """One pass.  `before` and `after` are the same object if the pass changed nothing.
 
-    Both are None in compilations that are not inspected (`record=False`).  `seconds` is its time.
+    Both are None in compilations that are not inspected (`record=False`).  `seconds` is its
+    duration.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Step(Shown):
 
 @dataclass(frozen=True, eq=False)
 class Rewrites(Shown):
-    """All passes in order, and the module that came out (live)."""
+    """All passes in order, and the resulting module (live)."""
 
     steps: tuple[Step, ...]
     module: Any = field(default=None, repr=False, metadata={"live": True})

@@ -1,11 +1,11 @@
-"""Operators that are a formula: activations, their gradients, and a few fused arithmetic ones.
+"""Operators that are formulas: activations, their gradients, and a few fused arithmetic ones.
 
-Eager has one kernel for each, so each is one nest here.  A formula is written as mathematics on
-`Term`s, whose operators make expressions:
+Eager mode has one kernel for each, so each is one nest here.  A formula is a Python expression of
+`Term`s, whose operators build expressions:
 
     silu(x) = x / (1 + exp(-x))
 
-Inductor: `decomposition.py` and `lowering.py` take most of these apart.
+Inductor: `decomposition.py` and `lowering.py` decompose most of these.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ aten = torch.ops.aten
 
 
 def _operator(name: str, *, reverse: bool = False) -> Callable[[Term, Any], Term]:
-    """What Python does for a sign between a term and a term or number."""
+    """The Python operator of a term and another term or number."""
 
     def apply(term: Term, other: Any) -> Term:
         first = Term(term.build, term._expr(other)) if reverse else term
@@ -39,7 +39,7 @@ def _operator(name: str, *, reverse: bool = False) -> Callable[[Term, Any], Term
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Term:
-    """An expression that Python's operators work on; numbers take its dtype."""
+    """An expression with Python operators; numbers get its dtype."""
 
     build: Builder
     expr: Expr
@@ -65,12 +65,12 @@ class Term:
     __or__ = _operator("logical_or")
 
     def clamp(self, low: Any, high: Any) -> Term:
-        """Not below `low`, not above `high`."""
+        """The term limited to `low` ... `high`."""
         return self.apply("maximum", low).apply("minimum", high)
 
 
 def where(test: Term, one: Any, other: Any) -> Term:
-    """`one` where the test holds; at least one of the two is a term."""
+    """`one` if the test is true, otherwise `other`; at least one of the two is a term."""
     like = one if isinstance(one, Term) else other
     chosen = (like._expr(one), like._expr(other))
     return Term(test.build, test.build.op("where", test.expr, *chosen))
@@ -92,7 +92,8 @@ Formula = Callable[..., Term]
 
 
 def formula(*operators: Any) -> Callable[[Formula], Formula]:
-    """Register a formula: tensors come as terms of their common dtype, the rest as it is."""
+    """Register a formula: tensors become terms of their common dtype; other arguments are
+    unchanged."""
 
     def register(define: Formula) -> Formula:
         lowers(*operators)(partial(_evaluate, define))
@@ -125,7 +126,7 @@ CUBIC = 0.044715
 
 @formula(aten.gelu.default)
 def gelu(x: Term, approximate: str = "none") -> Term:
-    """X times the normal distribution at x, or its approximation by tanh."""
+    """X times the normal distribution function at x, or its approximation by tanh."""
     if approximate == "none":
         return x * 0.5 * ((x * SQRT_HALF).apply("erf") + 1)
     return x * 0.5 * (tanh((x + x * x * x * CUBIC) * SQRT_2_OVER_PI) + 1)
@@ -204,7 +205,7 @@ def elu(x: Term, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Term:
 def elu_backward(
     grad: Term, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: Term
 ) -> Term:
-    """`x` is the result of elu instead of its input if `is_result`."""
+    """If `is_result`, `x` is the result of elu instead of its input."""
     if is_result:
         below = grad * input_scale * (x + alpha * scale)
     else:
@@ -234,7 +235,7 @@ def hardswish_backward(grad: Term, x: Term) -> Term:
 
 @formula(aten.softplus.default)
 def softplus(x: Term, beta: Any = 1, limit: Any = 20) -> Term:
-    """log(1 + exp(beta*x)) / beta, and x itself where that is the same."""
+    """log(1 + exp(beta*x)) / beta; x itself where both are equal."""
     scaled = x * beta
     return where(scaled > limit, x, exp(scaled).apply("log1p") / beta)
 
@@ -261,7 +262,7 @@ def addcdiv(x: Term, a: Term, b: Term, *, value: float | Term = 1) -> Term:
 
 @formula(aten.lerp.Scalar)
 def lerp_by_number(x: Term, y: Term, weight: Any) -> Term:
-    """x + weight * (y - x), from whichever end is nearer, as eager does."""
+    """x + weight * (y - x), computed from the nearer end as in eager mode."""
     if not isinstance(weight, int | float):
         return lerp(x, y, Term(x.build, x.build.const(weight, x.expr.dtype)))
     if abs(weight) < 0.5:

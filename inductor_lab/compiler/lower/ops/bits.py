@@ -1,4 +1,4 @@
-"""Operators that work on the bits of a number.
+"""Operators on the bits of a number.
 
 Inductor: `lowering.py`, `to_dtype_bitcast`; `nextafter` is left to ATen.
 """
@@ -19,7 +19,7 @@ aten = torch.ops.aten
 
 @lowers(aten.view.dtype)
 def bitcast(build: Builder, x: TensorValue, dtype: torch.dtype) -> TensorValue:
-    """The same bits as another dtype of the same width; otherwise ATen does it."""
+    """The same bits as another dtype of the same width; other widths are left to ATen."""
     if x.dtype.itemsize != dtype.itemsize or torch.bool in (x.dtype, dtype):
         raise LeftToATen
     value = build.load(x, identity(build.result.shape))
@@ -27,12 +27,12 @@ def bitcast(build: Builder, x: TensorValue, dtype: torch.dtype) -> TensorValue:
 
 
 WHOLE = {torch.float32: torch.int32, torch.float64: torch.int64}
-"""Integers with as many bits: those of positive floats are in the same order."""
+"""Integer dtypes of the same width; their order is that of positive floats."""
 
 
 @lowers(aten.nextafter.default)
 def next_after(build: Builder, x: TensorValue, y: TensorValue) -> TensorValue:
-    """The float next to x on the way to y: one more or one less in its bits."""
+    """The next float after x in the direction of y: the integer of its bits plus or minus one."""
     at, dtype = identity(build.result.shape), build.result.dtype
     if dtype not in WHOLE:
         raise LeftToATen

@@ -1,4 +1,4 @@
-"""Tensors made from nothing: constants and counters.  They are nests, so they fuse away.
+"""Constants and counters.  They are nests, so they can be fused.
 
 Inductor: `lowering.py`, `full`, `iota`, `arange`.
 """
@@ -24,13 +24,13 @@ prims = torch.ops.prims
 
 
 OF_ANY = prims.scalar_tensor.default
-"""What decompositions make of a number, whatever it is (`xlogy(1e300, x)`)."""
+"""Decompositions call it with any number (`xlogy(1e300, x)`)."""
 
 
 @lowers(aten.full.default, aten.full_like.default, aten.new_full.default, aten.fill.Scalar)
 @lowers(aten.scalar_tensor.default, OF_ANY)
 def full(build: Builder, *given: Any, **_: Any) -> TensorValue:
-    """The same number everywhere: the last argument.  It must fit, as eager demands."""
+    """A tensor filled with the last argument, which must fit in the dtype, as in eager mode."""
     if build.node.target is not OF_ANY or not isinstance(given[-1], float):
         must_fit(build, given[-1:], build.result.dtype)
     return build.pointwise(build.const(given[-1], build.result.dtype))
@@ -70,7 +70,7 @@ def iota(build: Builder, length: Any, *, start: Any, step: Any, **_: Any) -> Ten
 
 @lowers(aten.arange.start_step, aten.arange.start, aten.arange.default)
 def arange(build: Builder, *given: Any, **_: Any) -> TensorValue:
-    """start + i * step: in int64, or on floats in what eager accumulates in."""
+    """start + i * step, in int64, or for floats in the dtype in which eager mode accumulates."""
     start, step = (0, 1) if len(given) == 1 else (given[0], given[2] if len(given) > 2 else 1)
     meta = build.result
     return build.pointwise(_counter(build, identity(meta.shape)[0], start, step, meta.dtype))
@@ -81,7 +81,7 @@ def _counter(build: Builder, i: Index, start: Any, step: Any, dtype: torch.dtype
         start, step = (int(n) if isinstance(n, float) else n for n in (start, step))
     whole = all(is_whole(sympy.sympify(n)) for n in (start, step))
     if not whole and not dtype.is_floating_point:
-        raise LeftToATen("a symbolic float that becomes an integer")
+        raise LeftToATen("symbolic float converted to an integer")
     if whole:
         return build.convert(build.position(i * size_of(step) + size_of(start)), dtype)
     wide = torch.float64 if build.result.device == "cpu" else torch.float32

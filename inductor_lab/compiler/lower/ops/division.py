@@ -1,4 +1,4 @@
-"""Quotients that are rounded to integers, as eager rounds them on the way.
+"""Division with rounding to integers; intermediate results are rounded as in eager mode.
 
     float16 x // y   →   where(below, f16(q - 1), q), q = f16(f16(x - fmod(x, y)) / y), and so on
 
@@ -25,9 +25,9 @@ aten = torch.ops.aten
 
 @lowers(aten.div.Tensor_mode, aten.div.Scalar_mode)
 def div_mode(build: Builder, x: Any, y: Any, rounding_mode: str | None = None) -> TensorValue:
-    """x / y, as it is, toward zero or toward -inf.
+    """x / y without rounding, rounded toward zero, or rounded toward -inf.
 
-    Eager rounds each step of a quotient of 16 bits, unless y is a single number.
+    Eager mode rounds each step of a 16-bit division, unless y is a single number.
     """
     several = isinstance(y, TensorValue) and not all(is_int(size, 1) for size in y.shape)
 

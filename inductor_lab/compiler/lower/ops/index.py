@@ -1,4 +1,4 @@
-"""Operators that pick elements by position: cat, pad, embedding, gather, indexing with tensors.
+"""Operators that select elements by position: cat, pad, embedding, gather, indexing with tensors.
 
 Inductor: `lowering.py`, `cat`, `constant_pad_nd`, `embedding`, `index_impl`.
 """
@@ -24,14 +24,17 @@ from inductor_lab.compiler.lower.tensor import TensorValue, identity
 aten = torch.ops.aten
 
 MOST_PARTS = 8
-"""Of a concatenation that becomes loops: as many as a byte has bits.  Each element asks every part
-whether it is the one, unless loops are cut where parts meet (`codegen/cpu/split_loops.py`).  Of a
-stack along the last dimension, twice as many: the entries of a matrix of 4 by 4."""
+"""The largest number of inputs of a `cat` that becomes loops: the number of bits of a byte.
+
+Each element tests every input, unless the loops are split at the boundaries
+(`codegen/cpu/split_loops.py`).  A stack along the last dimension may have twice as many: the
+entries of a 4 by 4 matrix.
+"""
 
 
 @lowers(aten.cat.default)
 def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorValue:
-    """Each input where the position is in its part, shifted to its start."""
+    """Each input at the positions of its part, shifted to its start."""
     meta = build.result
     dim %= max(len(meta.shape), 1)
     parts = [t for t in tensors if t.ndim == len(meta.shape) and not is_int(t.shape[dim], 0)]
@@ -39,14 +42,14 @@ def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorV
         return build.pointwise(build.const(0, meta.dtype))
     stacked = dim == len(meta.shape) - 1 and all(is_int(t.shape[dim], 1) for t in parts)
     if len(parts) > MOST_PARTS * (1 + stacked):
-        raise LeftToATen("many parts")
+        raise LeftToATen("too many inputs")
     starts = list(accumulate((t.shape[dim] for t in parts), add_sizes, initial=0))
     at = identity(meta.shape)
     body: Expr = build.const(0, meta.dtype)
     for part, (begin, end) in reversed(list(zip(parts, pairwise(starts), strict=True))):
         moved = (*at[:dim], at[dim] - begin, *at[dim + 1 :])
         value = build.convert(build.load(part, moved), meta.dtype)
-        # both ends of an inner part: it may be read before it is known that an earlier one is meant
+        # test both ends of an inner part: it may be read before the tests of earlier parts
         body = masked(build, inside(build, at[dim], end, begin), value, body)
     return build.pointwise(body)
 
@@ -55,14 +58,14 @@ def cat(build: Builder, tensors: Sequence[TensorValue], dim: int = 0) -> TensorV
 def constant_pad_nd(
     build: Builder, x: TensorValue, pad: Sequence[Any], value: Any = 0
 ) -> TensorValue:
-    """x surrounded by `value`; negative padding cuts off what is there."""
+    """x surrounded by `value`; negative padding removes elements."""
     meta = build.result
     at = list(identity(meta.shape))
     tests = []
     for n, sides in enumerate(zip(pad[::2], pad[1::2], strict=True), 1):
         before, after = map(size_of, sides)
         left = x.shape[-n] + sympy.Min(before, 0) + sympy.Min(after, 0)
-        build.require(sympy.Ge(left, 0), "padding cuts off more than there is")
+        build.require(sympy.Ge(left, 0), "negative padding exceeds the size")
         at[-n] = at[-n] - before
         tests += inside(build, at[-n], x.shape[-n])
     outside = build.const(value, meta.dtype)
@@ -71,7 +74,7 @@ def constant_pad_nd(
 
 @lowers(aten.flip.default)
 def flip(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
-    """Dimensions read backwards; a copy, as in eager."""
+    """Reversed dimensions; a copy, as in eager mode."""
     at = list(identity(build.result.shape))
     for d in dims if at else ():  # a scalar may be flipped along dimension 0
         at[d] = (at[d] * -1) + add_sizes(x.shape[d], -1)
@@ -80,7 +83,7 @@ def flip(build: Builder, x: TensorValue, dims: Sequence[int]) -> TensorValue:
 
 @lowers(aten.repeat.default)
 def repeat(build: Builder, x: TensorValue, repeats: Sequence[Any]) -> TensorValue:
-    """Tiles: position modulo the size."""
+    """Repeated copies: the position modulo the size."""
     at = identity(build.result.shape)[len(repeats) - x.ndim :]
     return build.pointwise(build.load(x, [i % s for i, s in zip(at, x.shape, strict=True)]))
 
@@ -99,13 +102,13 @@ def embedding(build: Builder, weight: TensorValue, indices: TensorValue, *_: Any
 
 @lowers(aten.gather.default)
 def gather(build: Builder, x: TensorValue, dim: int, index: TensorValue, **_: Any) -> TensorValue:
-    """Along one dimension, the position that `index` holds at the same place."""
+    """Along one dimension, the position given by `index`."""
     return build.pointwise(build.picked(x, along(build, x, dim, index).index))
 
 
 @lowers(aten.index_select.default)
 def index_select(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> TensorValue:
-    """Chosen positions of one dimension."""
+    """Selected positions of one dimension."""
     build.need_elements(build.result.shape)
     return build.pointwise(build.picked(x, slices(build, x, dim, index).index))
 
@@ -126,7 +129,7 @@ def index(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None])
 def by_pieces(
     build: Builder, x: TensorValue, places: Sequence[Index], dim: int, pieces: Sequence[Piece]
 ) -> Expr:
-    """The element of x at `places`, those of one dimension given by pieces of the last axis."""
+    """The element of x at `places`; the position in `dim` comes from pieces over the last axis."""
     i = identity(build.result.shape)[-1]
     body: Expr = build.const(0, x.dtype)
     for piece in reversed(pieces):
@@ -136,4 +139,4 @@ def by_pieces(
 
 
 CHECKED = frozenset({aten.index.Tensor, aten.index_select.default, aten.embedding.default})
-"""Operators that refuse a place where it is outside, also if their result has no elements."""
+"""Operators that raise for a position out of range, even if their result is empty."""

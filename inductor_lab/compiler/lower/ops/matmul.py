@@ -1,16 +1,16 @@
-"""Matrix products, convolutions and attention: ATen does them, on purpose.
+"""Matrix products, convolutions and attention: ATen computes them, on purpose.
 
-One product is ours: a row times a matrix that is made on the fly of less than its own bytes, which
-is what weights kept in int8 or int4 are.  It takes as long as reading the matrix does; as a loop
-nest it reads what the matrix is made of, which is never written out.  Of two weights in one byte
-the nest does both at once.
+One product becomes a loop nest: a row times a matrix that is computed from fewer bytes than it has,
+such as a dequantized int8 or int4 weight.  Its time is the time to read the matrix.  The loop nest
+reads the quantized weight and never stores the matrix.  If one byte holds two weights, the nest
+computes both terms together.
 
     row[1, 4096] @ (w.to(float32) * scale)[4096, 4096]
       →   buf2[i0, i1] : f32  = sum over r0<4096 of mul(row[0, r0], buf1[i1, r0])
 
-Inductor: `kernel/mm.py`, `kernel/conv.py`; there templates compete with ATen, here loop nests do
-(`products.py`, where they are measured to be faster).
-`fx_passes/decompose_mem_bound_mm.py` for the row.
+Inductor: `kernel/mm.py`, `kernel/conv.py`, where templates compete with ATen; here loop nests do
+(`matmul_nests.py`, if they are measured to be faster). `fx_passes/decompose_mem_bound_mm.py` for
+the row.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from inductor_lab.compiler.lower.tensor import (
 aten = torch.ops.aten
 
 MOST_TOGETHER = 4
-"""Weights of two bits in one byte; more terms would hardly fit in registers."""
+"""Four 2-bit weights in one byte; more terms would hardly fit in registers."""
 
 
 def _library(op: Any, build: Builder, *args: Any, **kwargs: Any) -> Any:
-    """One extern call with the node's own arguments, or the product of matrices as loops."""
+    """One extern call with the node's own arguments, or a matrix product as a loop nest."""
     return own_product(build, *args) or call(build, op, args, kwargs)
 
 
@@ -63,7 +63,7 @@ LIBRARY = """
     _scaled_dot_product_fused_attention_overrideable_backward
     scaled_dot_product_attention
 """.split()
-"""Operators that a library does better than generated loops."""
+"""Operators for which a library is faster than generated loops."""
 
 for _op in (*(getattr(aten, name).default for name in LIBRARY), OWN_CONVOLUTION):
     lowers(_op)(partial(_library, _op))
@@ -71,7 +71,7 @@ for _op in (*(getattr(aten, name).default for name in LIBRARY), OWN_CONVOLUTION)
 
 @lowers(aten.mm.default)
 def mm(build: Builder, a: TensorValue, b: TensorValue) -> Any:
-    """The library's, or a loop nest for a row and weights of few bits."""
+    """The library call, or a loop nest for a row and a quantized weight."""
     return _row_times(build, a, b) or _library(aten.mm.default, build, a, b)
 
 
@@ -84,14 +84,14 @@ def addmm(build: Builder, bias: TensorValue, a: TensorValue, b: TensorValue, **s
 
 @lowers(aten.bmm.default)
 def bmm(build: Builder, a: TensorValue, b: TensorValue) -> Any:
-    """The library's, or a loop nest for tiny matrices."""
+    """The library call, or a loop nest for tiny matrices."""
     return small_product(build, a, b) or _library(aten.bmm.default, build, a, b)
 
 
 def _row_times(
     build: Builder, a: TensorValue, b: TensorValue, bias: TensorValue | None = None
 ) -> TensorValue | None:
-    """`a @ b + bias` as a sum over the row, if that reads less than the library would."""
+    """`a @ b + bias` as a sum over the row, if that reads fewer bytes than the library would."""
     meta = build.result
     fixed = all(isinstance(size, int) for size in (*a.shape, *b.shape))
     if not fixed or meta.device != "cpu" or meta.dtype not in (torch.float32, torch.bfloat16):
@@ -124,8 +124,8 @@ def _row_times(
 
 
 def _columns(build: Builder, b: TensorValue) -> TensorValue | None:
-    """The columns of `b`, each in the shape in which it was computed ([groups, elements] where each
-    group has a scale of its own); None if they are not computed one after the other."""
+    """The columns of `b`, each in the shape in which it was computed ([groups, elements] if each
+    group has its own scale); None if the columns are not contiguous."""
     buffer = build.buffers[b.buffer]
     layout = layout_of(b, buffer)
     whole = TensorValue.of(buffer)
@@ -136,8 +136,8 @@ def _columns(build: Builder, b: TensorValue) -> TensorValue | None:
 
 
 def _made_of_less(build: Builder, value: TensorValue) -> int:
-    """How many elements are made together (two of four bits) where a tensor is computed, element by
-    element, from fewer bytes than it has itself; otherwise 0."""
+    """The number of elements that should be computed together (two for 4-bit weights), if a
+    pointwise nest computes the tensor from fewer bytes than it has; otherwise 0."""
     makers = {step.buffer: step for step in build.steps if isinstance(step, Pointwise)}
     leaves, together, waiting, seen = 0, 1, [value.buffer], set[str]()
     while waiting:
@@ -156,7 +156,7 @@ def _made_of_less(build: Builder, value: TensorValue) -> int:
 
 
 def _period(node: Expr) -> int:
-    """The period, in neighbours, of a node that is computed for each of them."""
+    """The number of adjacent elements after which the index pattern of a node repeats."""
     atoms = [atom for index in node.indices() for atom, _ in index.terms]
     if not all(isinstance(atom, Axis | Quotient | Remainder) for atom in atoms):
         return MOST_TOGETHER + 1
@@ -167,7 +167,7 @@ def _period(node: Expr) -> int:
 
 
 def _nbytes(build: Builder, name: str) -> int:
-    """Bytes of a buffer; of one whose sizes are not fixed too many for anything."""
+    """Bytes of a buffer; a very large number if its sizes are symbolic."""
     buffer = build.buffers[name]
     sizes = [size for size in buffer.layout.size if isinstance(size, int)]
     known = len(sizes) == len(buffer.layout.size)

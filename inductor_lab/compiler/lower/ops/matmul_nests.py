@@ -1,12 +1,11 @@
-"""Products of matrices as loop nests, for a GPU, where ours are wanted
-(`accelerate/tune_matmul.py`).
+"""Matrix products as loop nests for a GPU, chosen by `accelerate/tune_matmul.py`.
 
     a[128, 64] @ b[64, 48] + bias
       →   buf0[i0, i1] : f32  = sum over r0<64 of mul(f32(a[i0, r0]), f32(b[r0, i1]))
           buf1[i0, i1] : f16  = f16(add(buf0[i0, i1], f32(bias[i1])))
 
-What reads the result joins their kernel (`codegen/triton/matmul_kernel.py`), so the rows have the
-shape that it sees them in.
+Consumers of the result are fused into their kernel (`codegen/triton/matmul_kernel.py`), so the rows
+have the shape that the consumers read.
 """
 
 from __future__ import annotations
@@ -27,7 +26,8 @@ VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
 
 
 def own_product(build: Builder, *args: Any) -> TensorValue | None:
-    """`bias + a @ b`, of a batch too, if this node shall be ours."""
+    """`bias + a @ b`, with or without a batch, if this node is one of `own_products`; otherwise
+    None."""
     if build.node.name not in build.own_products:
         return None
     *biases, a, b = args
@@ -48,7 +48,7 @@ def own_product(build: Builder, *args: Any) -> TensorValue | None:
 
 
 def shape_seen(node: Node) -> tuple[int, ...]:
-    """The shape of a product, with the rows as a view of it has them."""
+    """The shape of a product, with the rows in the shape of its view."""
     shape: tuple[int, ...] = tuple(node.meta["val"].shape)
     seen = [tuple(user.meta["val"].shape) for user in node.users if user.target in VIEWS]
     fits = (view for view in seen if len(shape) == 2 and view[-1:] == shape[-1:])

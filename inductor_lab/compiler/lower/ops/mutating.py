@@ -1,11 +1,11 @@
-"""Custom operators that write to their arguments, as PyTorch makes them functional.
+"""Custom operators that write to their arguments, in PyTorch's functional form.
 
     put(cache, x, 3)                         in the graph: auto_functionalized_v2(put, x=x, place=3,
                                              _cache_base_index=0, _all_bases=[cache])
     buf0[i0, i1] = cache[i0, i1]
-    buf1 = extern lib.put.default(cache=buf0, x=x, place=3)      buf1 continues buf0
+    buf1 = extern lib.put.default(cache=buf0, x=x, place=3)      buf1 is in the storage of buf0
 
-The copy is left out where nobody needs the old value (`lower/passes/in_place.py`).
+The copy is removed if the old value is not needed (`lower/passes/in_place.py`).
 
 Inductor: `fx_passes/reinplace.py`, `reinplace_inplaceable_ops`.
 """
@@ -31,10 +31,12 @@ from inductor_lab.compiler.torch_door.torch_api import OpOverload
 
 
 def call_mutating(build: Builder, node: Node, value: Callable[[Node], Any]) -> Any:
-    """The results of the call, and then what becomes of each of its bases; None if a base is not a
-    whole buffer with the strides that it has in eager mode."""
+    """The results of the call, followed by the new values of its bases.
+
+    None if a base is not a complete buffer with its strides of eager mode.
+    """
     op, more = node.args[0], node.kwargs
-    assert isinstance(op, OpOverload), "an operator is called"
+    assert isinstance(op, OpOverload), "the first argument is an operator"
     bases = items_of_bases(node)
     fakes, olds = [base.meta["val"] for base in bases], [build.values[base] for base in bases]
     if not all(_fits(build, old, fake) for old, fake in zip(olds, fakes, strict=True)):
@@ -54,7 +56,7 @@ def call_mutating(build: Builder, node: Node, value: Callable[[Node], Any]) -> A
 
 
 def _fits(build: Builder, old: Any, fake: torch.Tensor) -> bool:
-    """Is a base all of a buffer, with the strides that the operator expects?"""
+    """Is a base a complete buffer with the strides that the operator expects?"""
     if not isinstance(old, TensorValue) or old.dtype not in ELEMENTS:
         return False
     buffer = build.buffers[old.buffer]
@@ -67,7 +69,7 @@ def _view(
     build: Builder, more: Mapping[str, Any], prefix: str, copies: Sequence[TensorValue],
     fakes: Sequence[torch.Tensor],
 ) -> Any:  # fmt: skip
-    """What an operator is given to write to: a copy of a base, or a view of it."""
+    """A mutable argument of the operator: a copy of a base, or a view of that copy."""
     number = more[f"{prefix}_base_index"]
     if number is None:
         return None

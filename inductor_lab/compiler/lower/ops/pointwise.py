@@ -1,8 +1,8 @@
-"""Elementwise operators: one table row each, or a small function where there is a choice.
+"""Elementwise operators: one table row each, or a small function if there are several cases.
 
-A row says how the dtype to compute in is found (see `promote`) and which operation of `ir/ops.py`
-it is.  Operands are converted to that dtype, the result to the dtype of the node; so float16 is
-rounded after every operator, as in eager.
+A row names the promotion rule of the computation dtype (see `promote`) and the operation of
+`ir/ops.py`.  Operands are converted to that dtype, the result to the dtype of the node; so float16
+is rounded after every operator, as in eager mode.
 
 Inductor: `lowering.py`, `register_pointwise`, `make_pointwise`.
 """
@@ -47,7 +47,7 @@ def elementwise(build: Builder, kind: Any, compute: Compute, *args: Any) -> Tens
 
 
 def named(name: str) -> Compute:
-    """Just the operation `name`."""
+    """The operation `name`."""
     return lambda build, *operands: build.op(name, *operands)
 
 
@@ -138,7 +138,7 @@ register(
 
 
 def both(packet: Any, *more: str) -> list[Any]:
-    """The Tensor and Scalar overloads of an operator, and more by name."""
+    """The Tensor and Scalar overloads of an operator, and others by name."""
     return [getattr(packet, name) for name in ("Tensor", "Scalar", *more)]
 
 
@@ -159,7 +159,7 @@ def _ordered(name: str) -> Compute:
 
 
 def _unless_nan(name: str) -> Compute:
-    """The smaller or larger; of a number and NaN, the number."""
+    """The minimum or maximum; if one operand is NaN, the other one."""
 
     def compute(build: Builder, a: Expr, b: Expr) -> Expr:
         if not a.dtype.is_floating_point:
@@ -224,7 +224,8 @@ register(
 
 
 def _logical(name: str) -> Compute:
-    """Compared in the common dtype: with bytes, a 256 without dimensions is 0, hence false."""
+    """Operands are converted to the common dtype before they are tested, as in eager mode: with
+    uint8, a 0-dim 256 becomes 0, which is false."""
     return lambda build, *of: build.op(name, *(build.convert(x, torch.bool) for x in of))
 
 
@@ -240,7 +241,7 @@ register(
 def _plus(
     name: str, build: Builder, x: Any, y: Any, alpha: Any = 1, reverse: bool = False
 ) -> TensorValue:
-    """x + alpha * y, or x - alpha * y; y - alpha * x in `reverse`."""
+    """x + alpha * y, or x - alpha * y; if `reverse`, y - alpha * x."""
 
     def compute(build: Builder, a: Expr, b: Expr) -> Expr:
         a, b = (b, a) if reverse else (a, b)
@@ -267,14 +268,15 @@ POWERS: dict[float | None, Compute] = {
     -1: named("reciprocal"),
     -2: lambda build, x: build.op("reciprocal", build.op("square", x)),
 }
-"""Exponents that eager computes without `pow`, too; it rounds the same."""
+"""Exponents that eager mode computes without `pow`, with the same rounding."""
 
 PRODUCTS = frozenset({*range(-32, -2), *range(4, 33)})
-"""Exponents of floats of up to 32 bits that are products in double on a CPU, rounded once."""
+"""Exponents for which a float of up to 32 bits is multiplied in double on a CPU and rounded
+once."""
 
 
 def _product(count: int, build: Builder, x: Expr) -> Expr:
-    """x ** count by squaring."""
+    """x ** count by repeated squaring."""
     result = wide = build.convert(x, torch.float64)
     for bit in f"{abs(count):b}"[1:]:
         result = build.op("mul", result, result)
@@ -283,7 +285,8 @@ def _product(count: int, build: Builder, x: Expr) -> Expr:
 
 
 def _root(name: str, build: Builder, x: Expr) -> Expr:
-    """By `pow`, as eager computes it of float16 on a CPU: -inf and -0.0 are taken as positive."""
+    """Computed by `pow`, as eager mode does for float16 on a CPU: -inf and -0.0 count as
+    positive."""
     below, infinite = build.const(-math.inf, x.dtype), build.const(math.inf, x.dtype)
     positive = build.op("where", build.op("eq", x, below), infinite, x)
     return build.op(name, build.op("add", positive, build.const(0, x.dtype)))
@@ -318,7 +321,7 @@ register(KEEP, {aten.pow.Tensor_Tensor: "pow", aten.pow.Scalar: "pow"})
 
 @lowers(aten.clamp.default, aten.clamp.Tensor)
 def clamp(build: Builder, x: Any, min: Any = None, max: Any = None) -> TensorValue:
-    """minimum(maximum(x, min), max), without what is None."""
+    """minimum(maximum(x, min), max); a limit that is None is skipped."""
     given = {"maximum": min, "minimum": max}
     names = [name for name, limit in given.items() if limit is not None]
 
@@ -348,8 +351,8 @@ def where(build: Builder, condition: TensorValue, x: Any, y: Any) -> TensorValue
 
 @lowers(aten.clone.default, aten._to_copy.default, prims.convert_element_type.default)
 def to_copy(build: Builder, x: TensorValue | float, *given: Any, **more: Any) -> TensorValue:
-    """A copy with the dtype, strides and device of the node's result (of a number, where vmap has
-    promoted one)."""
+    """A copy with the dtype, strides and device of the node's result; x may be a number that vmap
+    has promoted."""
     meta = build.result
     if not isinstance(x, TensorValue):
         return build.pointwise(build.const(x, meta.dtype))
@@ -363,11 +366,12 @@ def to_copy(build: Builder, x: TensorValue | float, *given: Any, **more: Any) ->
 
 @lowers(aten.copy.default)
 def copy(build: Builder, target: TensorValue, source: TensorValue, *given: Any) -> TensorValue:
-    """`source`, broadcast and converted to what `target` is."""
+    """`source`, broadcast and converted to the shape and dtype of `target`."""
     return to_copy(build, source)
 
 
 @lowers(aten.lift_fresh_copy.default, prims.view_of.default)
 def itself(build: Builder, x: TensorValue) -> TensorValue:
-    """The tensor itself; of a constant (`lift_fresh_copy`), for its buffer is never written."""
+    """The tensor itself.  A constant (`lift_fresh_copy`) needs no copy, because nothing writes to
+    it."""
     return x

@@ -1,13 +1,13 @@
-"""Pooling in one to three dimensions: the largest, or the mean, of each window.
+"""Pooling in one to three dimensions: the maximum or the mean of each window.
 
     max_pool2d(x[n, c, 8, 8], 2)  →  max over r0<2, r1<2 of x[i0, i1, 2*i2 + r0, 2*i3 + r1]
 
-A large window is taken one dimension after the other: 26 reads in place of 169 for
+A large window is reduced one dimension at a time, with 26 reads in place of 169 for
 
     max_pool2d(x[n, c, 20, 20], 13, 1, 6)  →  rows = max over r0<13 of x[i0, i1, i2 + r0 - 6, i3]
                                               max over r1<13 of rows[i0, i1, i2, i3 + r1 - 6]
 
-What lies outside of the input is masked.  float16 and bfloat16 are added in float32.
+Positions outside the input are masked.  float16 and bfloat16 are added in float32.
 
 Inductor: `lowering.py`, `max_pool2d_with_indices`, `avg_pool2d`, `_adaptive_avg_pool2d`.
 """
@@ -37,7 +37,7 @@ aten = torch.ops.aten
 
 
 def each(given: Sequence[int] | int, count: int, default: Sequence[int] = ()) -> list[int]:
-    """`3`, `[3]` and `[3, 3]` mean the same; an empty list means the default."""
+    """One value per dimension: `3`, `[3]` and `[3, 3]` are equal; an empty list is the default."""
     values = [given] if isinstance(given, int) else list(given or default)
     return values if len(values) == count else values * count
 
@@ -58,18 +58,18 @@ def sliding(
 
 
 def adaptive(sizes: Sequence[Size], results: Sequence[Size]) -> list[Window]:
-    """One window for each dimension, of sizes that are known."""
+    """One window for each dimension; all sizes must be known."""
     if not all(isinstance(size, int) for size in (*sizes, *results)):
         raise LeftToATen("symbolic windows")
     if 0 in results:
-        raise LeftToATen("no windows")
+        raise LeftToATen("empty result")
     return [Adaptive(*one) for one in zip(sizes, results, strict=True)]
 
 
 def in_turn(windows: Sequence[Window]) -> list[Sequence[Window]]:
-    """The windows of each pass: all at once, or those of one dimension after the other.
+    """The windows of each pass: one pass for all dimensions, or one for each dimension.
 
-    Rows that give one result each are read in one piece.
+    If each row has one result, one pass reads it.
     """
     large = math.prod(w.kernel for w in windows) > UNROLLED
     if not large or is_int(windows[-1].results, 1) or sum(w.kernel > 1 for w in windows) == 1:
@@ -80,7 +80,8 @@ def in_turn(windows: Sequence[Window]) -> list[Sequence[Window]]:
 
 
 class Pool:
-    """`windows` over the last dimensions of x; `element(r)` is what a result reads at r."""
+    """`windows` over the last dimensions of x; `element(r)` is the element at position r of a
+    window."""
 
     def __init__(self, build: Builder, x: TensorValue, windows: Sequence[Window]) -> None:
         self.build, self.x, self.windows = build, x, windows
@@ -97,12 +98,12 @@ class Pool:
         return (*self.front, *self.places(r))
 
     def tests(self, r: Sequence[Index]) -> list[Expr]:
-        """What has to hold for a place to be one of the input."""
+        """The tests that a position of the window is inside the input."""
         parts = zip(self.windows, self.o, self.places(r), strict=True)
         return [test for w, o, place in parts for test in w.is_read(self.build, o, place)]
 
     def element(self, r: Sequence[Index], outside: Any) -> Expr:
-        """The element of the input, or `outside` where there is none."""
+        """The element of the input, or `outside` if the position is outside."""
         body = self.build.convert(self.build.load(self.x, self.at(r)), self.wide)
         other = self.build.const(outside, self.wide)
         return masked(self.build, self.tests(r), body, other)
@@ -111,23 +112,24 @@ class Pool:
 def max_pool(
     build: Builder, x: TensorValue, windows: Sequence[Window]
 ) -> tuple[TensorValue, TensorValue]:
-    """The largest element of each window, and its place in the flattened input.
+    """The maximum of each window, and its position in the flattened input.
 
-    Of equal ones the first counts, of several NaN the last, as in eager.  So the place is what is
-    least of these: the place of a maximum, minus the place of a NaN, and for others more than any.
+    As in eager mode, the first of several equal maxima counts, and the last of several NaN.
+    Therefore the position is the minimum of these keys: the position of a maximum, minus the
+    position of a NaN, and a larger number for all other elements.
     """
     sizes, keys = [w.size for w in windows], None
     for passed in in_turn(windows):
         x, keys = _max_pass(Pool(build, x, passed), keys, sizes)
     places = build.tensors[1]
-    assert keys is not None, "there is a pass"
+    assert keys is not None, "there is at least one pass"
     return x, build.pointwise(build.op("abs", build.load(keys, identity(places.shape))), places)
 
 
 def _max_pass(
     pool: Pool, keys: TensorValue | None, sizes: Sequence[Size]
 ) -> tuple[TensorValue, TensorValue]:
-    """The largest of each window, and what is least there; `keys` are those of the pass before."""
+    """The maximum and the smallest key of each window; `keys` are those of the previous pass."""
     build, (values, places) = pool.build, (_of_shape(m, pool.shape) for m in pool.build.tensors)
     element = partial(pool.element, outside=neutral("max", pool.wide))
     largest = fold(build, "max", pool.kernel, element, values)
@@ -190,7 +192,7 @@ def divisor(
     padded: bool = True,
     given: int | None = None,
 ) -> Expr:
-    """How many elements the mean of window o is taken over."""
+    """The number of elements by which the sum of window o is divided."""
     if given is not None:
         return build.const(given, dtype)
     sizes = [w.counted(build, one, padded) for w, one in zip(windows, o, strict=True)]
@@ -204,7 +206,7 @@ def divisor(
 def mean_pool(
     build: Builder, x: TensorValue, windows: Sequence[Window], **counting: Any
 ) -> TensorValue:
-    """The sum of each window over the number of its elements that count."""
+    """The sum of each window divided by the number of its elements."""
     meta = build.result
     wide, own = accumulator(x.dtype), identity(meta.shape)
     for passed in in_turn(windows):
@@ -245,7 +247,7 @@ lowers(aten._adaptive_avg_pool3d.default)(partial(_adaptive_avg_pool, 3))
 
 
 def _of_shape(meta: TensorMeta, shape: tuple[Size, ...]) -> TensorMeta:
-    """A tensor of other sizes that lies in memory in the same order of dimensions."""
+    """A tensor of other sizes with the same order of dimensions in memory."""
     if shape == meta.shape:
         return meta
     inner = by_stride(meta.layout)

@@ -1,10 +1,10 @@
-"""Gradients of pooling: each element gathers from the windows that read it.
+"""Gradients of pooling: each input element gathers from the windows that read it.
 
     max_pool2d_with_indices_backward(grad[4, 4], x[8, 8], 2, indices[4, 4])
         →  grad[i0 // 2, i1 // 2] where indices[i0 // 2, i1 // 2] == 8*i0 + i1, otherwise 0
 
-The window of a result tells which elements it may have read (`lower/window.py`), so nothing is
-scattered and no two threads add to one place.
+The window of a result determines which elements it may have read (`lower/window.py`).  So there is
+no scatter, and no two threads add to one element.
 
 Inductor: `lowering.py`, `max_pool2d_with_indices_backward`, `avg_pool2d_backward`.
 """
@@ -30,15 +30,15 @@ from inductor_lab.compiler.lower.window import Window, fold
 aten = torch.ops.aten
 
 Share = Callable[[Sequence[Index], Sequence[Index]], Expr]
-"""`share(o, at)`: what result o gives to the gradient of the input at the place `at`."""
+"""`share(o, at)`: the contribution of result o to the gradient of the input at position `at`."""
 
 
 def from_readers(
     build: Builder, windows: Sequence[Window], tests: Any, share: Share
 ) -> TensorValue:
-    """The gradient of the input: at each place the sum of what its readers give.
+    """The gradient of the input: for each position the sum of the contributions of its readers.
 
-    `tests(window, o, place)` are those that the result o of one dimension reads the place.
+    `tests(window, o, place)` are the tests that result o reads this position of one dimension.
     """
     meta = build.result
     wide = accumulator(meta.dtype)
@@ -58,7 +58,7 @@ def from_readers(
 def max_pool_backward(
     build: Builder, grad: TensorValue, indices: TensorValue, windows: Sequence[Window]
 ) -> TensorValue:
-    """A result gives all of its gradient to the place that it remembers."""
+    """Each result adds its gradient to the position in `indices`."""
 
     def share(o: Sequence[Index], at: Sequence[Index]) -> Expr:
         here = build.position(flatten(at, [w.size for w in windows]))
@@ -107,7 +107,7 @@ lowers(aten.adaptive_max_pool3d_backward.default)(partial(_adaptive_max_pool_bac
 def mean_pool_backward(
     build: Builder, grad: TensorValue, windows: Sequence[Window], **counting: Any
 ) -> TensorValue:
-    """A result gives the same part of its gradient to each element that it read."""
+    """Each result distributes its gradient equally over the elements that it read."""
 
     def share(o: Sequence[Index], at: Sequence[Index]) -> Expr:
         value = build.convert(build.load(grad, o), accumulator(grad.dtype))

@@ -4,8 +4,8 @@
     rand([4])          buf1[i0, i1] = philox_uniform(buf0[0], 8*i0 + i1)
                        buf2[i0] = philox_uniform(buf0[0], i0 + 32)
 
-One seed serves all draws of a graph: each continues the count where the one before ended.
-So equal seeds give equal numbers in every run and however loops are ordered; they are not eager's.
+All draws of a graph use one seed: each starts its counter where the previous one ended.
+So equal seeds give equal numbers in every run and for any loop order.  They differ from eager mode.
 
 Inductor: `inductor_prims.py` (seed, random) and `lowering.py`, `inductor_random`.
 """
@@ -27,13 +27,14 @@ from inductor_lab.compiler.lower.tensor import TensorValue, flatten, identity
 
 aten = torch.ops.aten
 GENERATORS = {"philox_uniform": torch.float32, "philox_normal": torch.float32}
-"""The operations that make numbers, and the dtype they make."""
+"""The operations that generate numbers, and the dtype of these."""
 
 
 def draw(build: Builder, name: str, generator: Any) -> Expr:
-    """One random number for each element of the node's result; a user's generator is ATen's."""
+    """One random number for each element of the node's result; a user's generator is left to
+    ATen."""
     if generator is not None:
-        raise LeftToATen("own generator")
+        raise LeftToATen("user's generator")
     meta = build.result
     seed, first = build.randoms.get(meta.device) or (_seed(build, meta.device), 0)
     build.randoms[meta.device] = seed, add_sizes(first, product(meta.shape))
@@ -57,7 +58,8 @@ SIGNIFICANT_BITS = {torch.float16: 11, torch.bfloat16: 8}
 
 
 def _shortened(build: Builder, number: Expr) -> Expr:
-    """Cut a uniform number to what a short float can hold, so that it cannot round up to 1."""
+    """Clear the bits of a uniform number that a 16-bit float cannot hold, so that it is not rounded
+    up to 1."""
     bits = SIGNIFICANT_BITS.get(build.result.dtype)
     if bits is None:
         return number

@@ -1,6 +1,6 @@
 """Reductions: sums, means, extrema, positions.
 
-float16 and bfloat16 accumulate in float32; the result is rounded by a pointwise nest of its own.
+float16 and bfloat16 accumulate in float32; a separate pointwise nest rounds the result.
 
     sum(x: bf16[8, 32], dim 1)  →   buf0[i0] : f32  = sum over r0<32 of convert(x[i0, r0])
                                     buf1[i0] : bf16 = convert(buf0[i0])
@@ -29,9 +29,9 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Where a reduction reads: `at` has an index for each dimension of the input.
+    """The index space of a reduction: `at` has an index for each dimension of the input.
 
-    Reduced dimensions of size 1 have no axis; `count` is the number of elements of each result.
+    Reduced dimensions of size 1 have no axis; `count` is the number of elements per result.
     """
 
     at: tuple[Index, ...]
@@ -60,7 +60,7 @@ def space_of(x: TensorValue, dims: int | Sequence[int] | None, keepdim: bool) ->
 
 
 def accumulator(dtype: torch.dtype) -> torch.dtype:
-    """What sums of this dtype are kept in."""
+    """The dtype in which sums of this dtype accumulate."""
     return torch.float32 if dtype in HALF else dtype
 
 
@@ -78,13 +78,13 @@ def reduce_to(build: Builder, kind: str, body: Expr, space: Space, meta: TensorM
 OF_SOMETHING = frozenset(
     {aten.max.default, aten.min.default, aten.argmax.default, aten.argmin.default}
 )
-"""Operators that refuse to reduce nothing at all."""
+"""Operators that raise if a reduced dimension is empty."""
 
 
 def reduction(
     kind: str, build: Builder, x: TensorValue, dims: Any = None, keepdim: bool = False, **_: Any
 ) -> TensorValue:
-    """One reduction with the result that the node's fake tensor describes."""
+    """One reduction; the node's fake tensor describes its result."""
     space = space_of(x, dims, keepdim)
     meta = build.result
     if build.node.target in OF_SOMETHING:
@@ -114,7 +114,7 @@ lowers(aten.argmin.default)(partial(reduction, "argmin"))
 def _extreme(
     kind: str, build: Builder, x: TensorValue, dim: int, keepdim: bool = False
 ) -> tuple[TensorValue, TensorValue]:
-    """The extreme values of a dimension, and where they are: two nests."""
+    """The extreme values of a dimension, and their positions: two nests."""
     space = space_of(x, dim, keepdim)
     build.need_elements(axis.size for axis in space.reduce_axes)
     values, places = build.tensors

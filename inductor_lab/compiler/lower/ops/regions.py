@@ -1,14 +1,14 @@
-"""Operators that put a tensor in a region of another: a slice, one position, a diagonal, a view.
+"""Operators that write a tensor to a region of another: a slice, one position, a diagonal, a view.
 
     c.select_scatter(x * 2, 0, 3)     with c[8, 4] and x[4]
 
-    buf0[i0] = mul(x[i0], 2.0)                                  one nest, which fuses with others
-    buf1[i0, i1] = where(eq(i0, 3), buf0[i1], c[i0, i1])        and visits all elements
+    buf0[i0] = mul(x[i0], 2.0)                                  one nest, which can be fused, but
+    buf1[i0, i1] = where(eq(i0, 3), buf0[i1], c[i0, i1])        visits all elements
 
-    buf1[i0, i1] = c[i0, i1]                                    or a scatter, which visits the
-    buf2[3, i0] : i0<4  = buf1 with store of buf0[i0]           region alone if nothing is copied
+    buf1[i0, i1] = c[i0, i1]                                    or a scatter, which visits only
+    buf2[3, i0] : i0<4  = buf1 with store of buf0[i0]           the region if there is no copy
 
-The second form is chosen where the write is in place (`lower/passes/in_place.py`).
+The second form is chosen if the write is in place (`lower/passes/in_place.py`).
 
 Inductor: `lowering.py`, `select_scatter`, `slice_scatter`; `fx_passes/reinplace.py`.
 """
@@ -48,18 +48,19 @@ from inductor_lab.compiler.lower.tensor import TensorValue, identity, overlaps, 
 aten = torch.ops.aten
 
 SMALL = {"cpu": 16 << 10, "cuda": 1 << 20}
-"""Bytes of a tensor below which a kernel of its own costs more than visiting all elements in the
-kernel of their neighbours (chosen, not measured)."""
+"""Bytes of a tensor below which a separate kernel is slower than visiting all elements in a fused
+kernel (chosen, not measured)."""
 
 MANY = 8
-"""Writes in a row from which on each is a scatter: each `where` repeats those before it."""
+"""From this number of consecutive writes, each is a scatter, because each `where` repeats the ones
+before it."""
 
 # ---- the choice ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class RegionWrite:
-    """A write of `source` to `region`, which is a view of x."""
+    """A write to `region`, which is a view of x."""
 
     build: Builder
     x: TensorValue
@@ -67,14 +68,13 @@ class RegionWrite:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffer that x is in."""
+        """Bytes of the buffer of x."""
         whole = self.build.buffers[self.x.buffer].layout.size
         return hint(product(whole)) * self.x.dtype.itemsize
 
     @property
     def whole(self) -> bool:
-        """Is x all of a buffer that a step has put in memory, and is no other operator left that
-        reads it?"""
+        """Is x a complete buffer in memory that only this operator reads?"""
         buffer = self.build.buffers[self.x.buffer]
         if self.x.index != identity(buffer.layout.size) or buffer.kind is BufferKind.INPUT:
             return False
@@ -91,7 +91,7 @@ rule = rule_of(RULES)
 
 @rule
 def stays_in_memory(write: RegionWrite) -> str | None:
-    """What is written to is an input that keeps the new value, or a result that is in memory."""
+    """The target is an input that gets the new value, or a result that is in memory."""
     build = write.build
     if build.node in build.chains.home or write.whole or _is_long(write):
         return None
@@ -100,7 +100,7 @@ def stays_in_memory(write: RegionWrite) -> str | None:
 
 @rule
 def large_enough(write: RegionWrite) -> str | None:
-    """A small tensor is visited faster than a kernel is called."""
+    """The tensor is not small: a small one is visited faster than a kernel is called."""
     limit = SMALL.get(write.x.device.split(":")[0], SMALL["cuda"])
     if write.build.options.target is not None:
         limit = SMALL["cuda"]
@@ -111,7 +111,8 @@ def large_enough(write: RegionWrite) -> str | None:
 
 @rule
 def part_of_what_is_read(write: RegionWrite) -> str | None:
-    """Who reads all elements afterwards gets them from the kernel that visits all."""
+    """The region is not a large part of a tensor that is read later: one kernel then visits all
+    elements."""
     covered = hint(product(write.region.shape)) * 2 >= hint(product(write.x.shape))
     if covered and _is_read(write.build.node) and not _is_long(write):
         return "it covers at least half of a tensor that is read afterwards"
@@ -123,7 +124,7 @@ def _is_long(write: RegionWrite) -> bool:
 
 
 def _is_read(node: torch.fx.Node) -> bool:
-    """Is the result read by anybody but writes to it, and the graph's results?"""
+    """Does any node read the result, other than writes to it and the outputs of the graph?"""
     for user in node.users:
         if user.target in SAME_ELEMENTS:
             if _is_read(user):
@@ -134,7 +135,7 @@ def _is_read(node: torch.fx.Node) -> bool:
 
 
 def _goes_on(user: torch.fx.Node, node: torch.fx.Node) -> bool:
-    """Is the result only what is written to next, or the part of which a view is taken?"""
+    """Does `user` only write to the node, or take the view that is written next?"""
     if user.target in REGIONS or user.target in PLACES:
         return user.args[0] is node or user.target in REGIONS
     return user.target in REGIONS.values() and not _is_read(user)
@@ -146,7 +147,7 @@ def put(
 ) -> TensorValue:  # fmt: skip
     """x with `source` in `region`, a view of x; `everywhere` gives the value of each element.
 
-    Where the region was taken from x, written to, and is put back, nothing is left to do.
+    If the region was taken from x, written, and is now written back, nothing is done.
     """
     if (written := _put_back(build, x, region, _origin(build, source))) is not None:
         return written
@@ -171,7 +172,7 @@ def scattered(
 
 
 def _origin(build: Builder, value: TensorValue) -> TensorValue:
-    """What a value is a copy of."""
+    """The tensor that a value is a copy of; the value itself if it is not a copy."""
     for step in reversed(build.steps):
         if not isinstance(step, Pointwise) or step.buffer != value.buffer:
             continue
@@ -186,7 +187,10 @@ def _origin(build: Builder, value: TensorValue) -> TensorValue:
 def _put_back(
     build: Builder, x: TensorValue, region: TensorValue, source: TensorValue
 ) -> TensorValue | None:
-    """The buffer that has the region as it was taken from x and written to, seen as x."""
+    """The buffer with the region already written, as a value like x; None if there is none.
+
+    The region must have been taken from x and then written.
+    """
     if (source.index, source.shape, source.dtype) != (region.index, region.shape, x.dtype):
         return None
     between: list[Part] = []
@@ -295,7 +299,7 @@ def as_strided_scatter(
         raise LeftToATen
     layout = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), size_of(offset or 0))
     if layout.size != source.shape or not stays_in(layout, Layout.contiguous(x.shape)):
-        raise LeftToATen("perhaps outside of the storage")
+        raise LeftToATen("may exceed the storage")
     flat = layout.element(identity(source.shape))
     region = tensor.viewed(x, source.shape, tuple(unflatten(flat, x.shape)))
     if overlaps(layout):
@@ -307,4 +311,4 @@ def as_strided_scatter(
 
 
 CHECKED = frozenset({aten.as_strided_scatter.default})
-"""Operators that refuse a place in a tensor that has none."""
+"""Operators that raise for a region outside an empty tensor."""

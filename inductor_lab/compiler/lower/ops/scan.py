@@ -1,7 +1,7 @@
 """Scans: running sums, products and extrema along one dimension.
 
-As in eager, a scan is kept in a wider dtype than its result: float16 and bfloat16 in float32, and
-on the CPU float32 in float64.
+As in eager mode, a scan accumulates in a wider dtype than its result: float16 and bfloat16 in
+float32, and on the CPU float32 in float64.
 
     cumsum(x: f32[8, 32], dim 1)   →   buf0[i0, i1] : f32 = sum up to i1 of f64(x[i0, i1])
 
@@ -27,7 +27,7 @@ aten = torch.ops.aten
 
 
 def scan_to(build: Builder, kind: str, body: Expr, dim: int, meta: TensorMeta) -> TensorValue:
-    """`body` accumulated along `dim`; a copy where there is nothing to accumulate."""
+    """`body` accumulated along `dim`; a copy if the tensor is 0-dim."""
     rank, nothing = len(meta.shape), any(is_int(size, 0) for size in meta.shape)
     if nothing or rank == 0 or is_int(meta.shape[dim % rank], 1):
         position = nothing or kind in POSITIONS
@@ -38,7 +38,7 @@ def scan_to(build: Builder, kind: str, body: Expr, dim: int, meta: TensorMeta) -
 def running_total(
     kind: str, build: Builder, x: TensorValue, dim: int, dtype: Any = None, **_: Any
 ) -> TensorValue:
-    """A running sum or product; whole numbers and bool give int64 unless a dtype is asked for."""
+    """A running sum or product; integers and bool give int64 unless a dtype is given."""
     meta = build.result
     value = build.convert(build.load(x, identity(meta.shape)), meta.dtype)
     if meta.dtype is torch.bool:
@@ -47,7 +47,7 @@ def running_total(
 
 
 def _wide(build: Builder, meta: TensorMeta) -> torch.dtype:
-    """The dtype in which eager keeps a running value."""
+    """The dtype in which eager mode accumulates."""
     on_cpu = meta.device == "cpu" and build.options.target is None
     doubles = on_cpu and meta.dtype is torch.float32
     return torch.float64 if doubles else accumulator(meta.dtype)

@@ -1,8 +1,8 @@
-"""Operators that write at computed places: index_put, scatter, index_add, embedding's gradient.
+"""Operators that write at computed positions: index_put, scatter, index_add, embedding's gradient.
 
     index_add(x[4, 8], 0, rows[3], source[3, 8])
 
-    buf0[i0, i1] = x[i0, i1]                         a copy that is the scatter's own
+    buf0[i0, i1] = x[i0, i1]                         a copy for this scatter
     buf1[rows[i0], i1] : f32   i0<3, i1<8
       = buf0 with add of source[i0, i1]
 
@@ -35,10 +35,10 @@ aten = torch.ops.aten
 
 
 def start(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorValue:
-    """A copy of `x` (zeros for None), of the result's shape, that a scatter may continue.
+    """A copy of `x` (zeros for None), with the result's shape, which a scatter may overwrite.
 
-    Where the new value of an input comes of it, x is seen as a view of a copy of its whole buffer,
-    so that the copy can be left out (`lower/passes/in_place.py`).
+    If the result becomes the new value of an input, this is a view of a copy of the complete buffer
+    of x, so that the copy can be removed (`lower/passes/in_place.py`).
     """
     if x is not None and x.dtype == dtype and build.node in build.chains.home:
         return build.whole_copy(x)
@@ -56,7 +56,7 @@ def stored(build: Builder, x: TensorValue, target: Target, value: Expr) -> Tenso
 def added(
     build: Builder, x: TensorValue | None, target: Target, value: Expr, kind: str = "add"
 ) -> TensorValue:
-    """x (or zeros) with values added at the target, or multiplied."""
+    """x (or zeros) with values added or multiplied at the target."""
     wide = accumulator(build.result.dtype)
     begin = start(build, x, wide)
     made = build.scatter(begin, target.shape, target.index, kind, value)
@@ -90,10 +90,10 @@ def _masked_put(
     values: TensorValue,
     accumulate: bool,
 ) -> TensorValue:
-    """One mask and values that are the same for all elements that it picks: a choice.
+    """One mask, and values that are equal for all selected elements: a `where`.
 
-    A mask of whole rows of an input that gets the new value is left to ATen, which visits these
-    rows alone; not on a GPU, which would wait for their number.
+    If the mask selects complete rows of an input that is updated, ATen does it on a CPU, because it
+    visits only these rows.  On a GPU it would wait for their number.
     """
     used = [d for d, one in enumerate(given) if one is not None]
     mask = given[used[0]]
@@ -122,7 +122,7 @@ def put(
     source: TensorValue,
     accumulate: bool = False,
 ) -> TensorValue:
-    """x as one long row; negative positions count from the end."""
+    """Positions in the flattened x; negative ones count from the end."""
     flat = wrapped(build, index, identity(index.shape), product(x.shape))
     target = Target(index.shape, tuple(unflatten(flat, x.shape)))
     value = build.load(reshape(source, index.shape), target.at)
@@ -141,10 +141,10 @@ def scatter(
     value: Any,
     reduce: str | None = None,
 ) -> TensorValue:
-    """Elements of one dimension take new values.
+    """Store values along one dimension.
 
-    Where `index` picks one element of each row, it is a choice that fuses with its neighbours:
-    out[i, j] = value if j == index[i, 0] else x[i, j].
+    If `index` selects one element of each row, this is a `where`, which can be fused: out[i, j] =
+    value if j == index[i, 0] else x[i, j].
     """
     if reduce is None and _picks_one(x, dim, index):
         return _one_each(build, x, dim % x.ndim, index, value)
@@ -182,7 +182,7 @@ def _one_each(
 def scatter_add(
     build: Builder, x: TensorValue, dim: int, index: TensorValue, source: TensorValue
 ) -> TensorValue:
-    """Elements are added along one dimension; several may collide."""
+    """Add values along one dimension; several may have the same position."""
     target = along(build, x, dim, index)
     return added(build, x, target, build.load(source, target.at))
 
@@ -196,7 +196,7 @@ def index_add(
     source: TensorValue,
     alpha: Any = 1,
 ) -> TensorValue:
-    """Slices are added, `alpha` times."""
+    """Add slices, multiplied by `alpha`."""
     target = slices(build, x, dim, index)
     value = build.load(source, target.at)
     if alpha != 1:
@@ -209,7 +209,7 @@ def index_add(
 def index_copy(
     build: Builder, x: TensorValue, dim: int, index: TensorValue, source: TensorValue
 ) -> TensorValue:
-    """Slices are replaced."""
+    """Replace slices."""
     target = slices(build, x, dim, index)
     return stored(build, x, target, build.load(source, target.at))
 
@@ -218,12 +218,12 @@ def index_copy(
 def index_fill(
     build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any
 ) -> TensorValue:
-    """Slices take one value."""
+    """Fill slices with one value."""
     target = slices(build, x, dim, index, wrap=True)
     return stored(build, x, target, _value(build, value, ()))
 
 
-# ---- reductions of what collides -----------------------------------------------------------------
+# ---- reductions of values at the same position ---------------------------------------------------
 
 KINDS = {"sum": "add", "mean": "add", "prod": "mul", "amax": "maximum", "amin": "minimum"}
 
@@ -238,7 +238,7 @@ def _reduced(
     reduce: str,
     include_self: bool = True,
 ) -> TensorValue:
-    """The values that go to one element, and the old one if `include_self`, are reduced."""
+    """Reduce the values at each position, together with the old value if `include_self`."""
     target = find(build, x, dim, index)
     if find is slices:
         need_shape(build, source, target.shape)
@@ -266,7 +266,7 @@ lowers(aten.index_reduce.default)(partial(_reduced, slices))
 
 
 def has_no_atomic(node: torch.fx.Node) -> bool:
-    """Is there no atomic operation for values that collide on a GPU?  Then ATen does it."""
+    """Does a GPU have no atomic operation to combine these values?  Then ATen does it."""
     fake = node.meta["val"]
     if not isinstance(fake, torch.Tensor) or fake.device.type == "cpu":
         return False
@@ -275,7 +275,8 @@ def has_no_atomic(node: torch.fx.Node) -> bool:
 
 
 def _combines(node: torch.fx.Node) -> str | None:
-    """How an operator combines values that collide; None if it stores them, or is no scatter."""
+    """How an operator combines values at the same position; None if it stores them or is not a
+    scatter."""
     schema = getattr(node.target, "_schema", None)
     name = "" if schema is None else schema.name.removeprefix("aten::")
     arguments = [*node.args, *node.kwargs.values()]
@@ -300,7 +301,7 @@ def embedding_dense_backward(
     padding: int,
     by_frequency: bool,
 ) -> TensorValue:
-    """Rows of the gradient are added to the rows of the table that they came from."""
+    """Add the rows of the gradient to the rows of the table that they came from."""
     wide = accumulator(grad.dtype)
     rows = size_of(count)
     at = identity(grad.shape)
@@ -318,7 +319,7 @@ def embedding_dense_backward(
 def _frequency(
     build: Builder, indices: TensorValue, rows: Size, row: Index, dtype: torch.dtype
 ) -> Expr:
-    """How often the row that `row` stands for was chosen."""
+    """How often the table row of `row` was selected."""
     meta = replace(build.result, shape=(rows,), stride=(1,), dtype=torch.int64)
     counts = build.pointwise(build.const(0, torch.int64), meta)
     place = build.gathered(build.load(indices, identity(indices.shape)), rows)
@@ -328,4 +329,4 @@ def _frequency(
 
 
 CHECKED = frozenset(op for op, made in LOWERINGS.items() if made.__module__ == __name__)
-"""Operators that refuse a place in a tensor that has none."""
+"""Operators that raise for a position in an empty tensor."""

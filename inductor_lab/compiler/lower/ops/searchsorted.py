@@ -1,9 +1,9 @@
-"""Where values belong in sorted ones: searchsorted and bucketize, by binary search.
+"""Positions of values in sorted rows: searchsorted and bucketize, by binary search.
 
     searchsorted(b: f32[100], x: f32[8])   →   buf0[i0] = bisect over r0<100 of ge(b[r0], x[i0])
 
-The test is false up to the place that is looked for and true from there on.  NaN belongs at the
-end, since nothing is at least NaN, as in eager.
+The test is false before the position and true from there on.  NaN belongs at the end, because no
+element is >= NaN, as in eager mode.
 
 Inductor: `lowering.py`, `searchsorted`, which calls a helper of its runtime.
 """
@@ -35,8 +35,8 @@ def searchsorted(
     sorter: TensorValue | None = None,
     **_: Any,
 ) -> TensorValue:
-    """The first place in each row of `ordered` whose element is not below the value (not above it,
-    if `right`); `sorter` holds the places of a row in order."""
+    """The first position in each row of `ordered` with an element >= the value (> the value if
+    `right`); `sorter` holds the positions of each row in sorted order."""
     meta = build.result
     size = ordered.shape[-1]
     if is_int(size, 0):
@@ -61,12 +61,12 @@ def searchsorted(
 def bucketize(
     build: Builder, values: Any, boundaries: TensorValue, *, right: bool = False, **_: Any
 ) -> TensorValue:
-    """The bucket between sorted boundaries that each value falls in."""
+    """The index of the bucket between sorted boundaries for each value."""
     return searchsorted(build, boundaries, values, right=right)
 
 
 def _common(ordered: TensorValue, values: Any) -> torch.dtype:
-    """The dtype in which elements and values are compared: torch's promotion of the two."""
+    """The dtype in which elements and values are compared: their promoted dtype."""
     operands = [
         torch.empty([1] * one.ndim, dtype=one.dtype, device="meta")
         if isinstance(one, TensorValue)

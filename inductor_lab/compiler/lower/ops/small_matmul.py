@@ -1,4 +1,4 @@
-"""Products of a batch of tiny matrices: each takes less time than the library needs to begin.
+"""Batched products of tiny matrices: each takes less time than the start of the library.
 
     a[n, 4, 4] @ b[n, 4, 4]
       →   buf0[i0, i1, i2] : f32  = sum over r0<4 of mul(a[i0, i1, r0], b[i0, r0, i2])
@@ -17,11 +17,11 @@ from inductor_lab.compiler.lower.ops.reduce import reduce_to, space_of
 from inductor_lab.compiler.lower.tensor import TensorValue, identity
 
 SMALL_PRODUCT = 400
-"""Multiplications of two matrices below which eager has plain loops, and so do we."""
+"""Multiplications per matrix product below which eager mode runs plain loops, and so does this."""
 
 
 def small_product(build: Builder, a: TensorValue, b: TensorValue) -> TensorValue | None:
-    """The loop nest, on a CPU and if the matrices are so small."""
+    """The loop nest, on a CPU and if the matrices are small enough; otherwise None."""
     meta, sizes = build.result, (*a.shape[1:], b.shape[2])
     small = all(isinstance(size, int) for size in sizes) and 0 < prod(sizes) < SMALL_PRODUCT
     on_cpu = meta.device == "cpu" and build.options.target is None

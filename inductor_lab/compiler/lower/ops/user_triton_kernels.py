@@ -1,4 +1,4 @@
-"""Calls whose arguments lie in dictionaries: Triton kernels that the user has written.
+"""Calls with dictionaries of arguments: Triton kernels of the user.
 
 Inductor: `ir.UserDefinedTritonKernel`.
 """
@@ -20,7 +20,7 @@ from inductor_lab.compiler.torch_door.torch_api import pytree
 
 @dataclass(frozen=True)
 class ByName:
-    """An operator whose arguments lie in dictionaries, called with what lies in them."""
+    """An operator that takes dictionaries, called with a flat list of their values."""
 
     operator: Any
     shape: Any
@@ -36,8 +36,11 @@ def call_by_name(
     callee: Callable[[str, Any], ExternArg],
     value: Callable[[torch.fx.Node], Any],
 ) -> dict[str, Any]:
-    """A call with dictionaries for arguments, and one of tensors for a result: a Triton kernel of
-    the user's (`triton_kernel_wrapper_functional`), which writes to copies of its arguments."""
+    """A call with dictionaries of arguments and a dictionary of tensors as its result.
+
+    This is a user's Triton kernel (`triton_kernel_wrapper_functional`), which writes to copies of
+    its arguments.
+    """
     given, shape = pytree.tree_flatten((node.args, node.kwargs))
     function = callee(node.name, ByName(node.target, shape))
     args = [value(item) if isinstance(item, torch.fx.Node) else item for item in given]

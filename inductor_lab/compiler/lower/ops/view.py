@@ -1,7 +1,7 @@
-"""Views: another index map over the same buffer, no work at run time.
+"""Views: another index map over the same buffer, without work at run time.
 
-The fake tensor of the node already says the resulting shape; lowerings only say how its indices
-lead to the old ones.
+The fake tensor of the node has the resulting shape.  Lowerings only map the new indices to the old
+ones.
 
 Inductor: `lowering.py`, `view`, `permute`, `slice_`, ...
 """
@@ -38,7 +38,7 @@ aten = torch.ops.aten
 
 
 def came_by(build: Builder, value: TensorValue) -> TensorValue:
-    """Remember that this view node is between the buffer and its users."""
+    """Record this view node as one of the origins of the value."""
     return replace(value, origins=value.origins | build.origins)
 
 
@@ -55,7 +55,7 @@ lowers(aten.alias.default, aten.detach.default, aten.lift_fresh.default, aten.li
 
 @lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
 def squeeze(build: Builder, x: TensorValue, dims: int | Sequence[int] | None = None) -> TensorValue:
-    """Dimensions of size 1 dropped; torch takes a size that it does not know for another."""
+    """Dimensions of size 1 removed; torch treats a symbolic size as different from 1."""
     given = [dims] if isinstance(dims, int) else range(x.ndim) if dims is None else dims
     chosen = [d % x.ndim for d in given if x.ndim]
     check_unbacked(build, [sympy.Ne(x.shape[d], 1) for d in chosen])
@@ -64,7 +64,7 @@ def squeeze(build: Builder, x: TensorValue, dims: int | Sequence[int] | None = N
 
 @lowers(aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 def view(build: Builder, x: TensorValue, *given: Any) -> TensorValue:
-    """The same elements under another shape."""
+    """The same elements with another shape."""
     return came_by(build, tensor.reshape(x, build.result.shape))
 
 
@@ -80,11 +80,12 @@ def transpose(build: Builder, x: TensorValue, dim0: int, dim1: int) -> TensorVal
 
 @lowers(aten.expand.default, torch.ops.prims.broadcast_in_dim.default)
 def expand(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorValue:
-    """Dimensions of size 1 repeated, new ones in front (`dimensions` says where, for the prim)."""
+    """Dimensions of size 1 repeated, new ones in front (for the prim, `dimensions` gives their
+    positions)."""
     shape = build.result.shape
     for size, length in zip(x.shape[::-1], shape[::-1], strict=False):
         if length in build.unbacked and length != size:
-            said = f"{length} is below 0: a compiled expand keeps a size only where -1 is written"
+            said = f"{length} is negative: a compiled expand keeps a size only for a literal -1"
             build.check(sympy.Ge(length, 0), said)
     if build.node.target is torch.ops.prims.broadcast_in_dim.default:
         for d in sorted({*range(len(shape))}.difference(given[1])):
@@ -114,10 +115,10 @@ def slice_dim(
 
 
 CHECKED = frozenset({aten.select.int, aten.constant_pad_nd.default})
-"""Operators that refuse a place, or a length, that there is not."""
+"""Operators that raise for a position or a length out of range."""
 
 AT_NUMBERS = frozenset({aten.select.int, aten.slice.Tensor})
-"""Views whose place may be a number that is read from a tensor."""
+"""Views whose position may be a number that is read from a tensor."""
 
 
 @lowers(aten.diagonal.default)
@@ -141,7 +142,7 @@ def as_strided(
 ) -> TensorValue:
     """Any strided view of the storage of `x`.
 
-    ATen copies it where the storage is an input's and reaches beyond the input itself.
+    ATen copies the elements if the storage belongs to an input and the view exceeds this input.
     """
     seen = fx_operand(build.node)
     base, start = storage_of(seen), seen.meta["val"].storage_offset() if offset is None else offset
@@ -151,13 +152,13 @@ def as_strided(
     named = size_of(start) if offset is None and x.buffer == value.buffer else None
     held = tensor.layout_of(x, build.buffers[x.buffer])
     if held and isinstance(named, sympy.Symbol) and named not in build.symbols:
-        # torch knows no more of the place than that it has this name
+        # torch knows only the symbol of the offset, not its value
         begins = (sys.maxsize, add_sizes(held.offset, before))
         build.number(str(OPERATORS.first_of_slice.default), begins, named)
     place = add_sizes(size_of(start), mul_sizes(before, -1))
     target = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), place)
     for step in target.stride:
-        build.require(sympy.Ge(step, 0), "as_strided: strides below 0 are not supported")
+        build.require(sympy.Ge(step, 0), "as_strided: negative strides are not supported")
     found = tensor.restrided(value, build.buffers[value.buffer], target)
     if found is None:
         args = (value, size, stride, offset if base is seen else size_of(start))
@@ -173,7 +174,7 @@ def as_strided(
     aten.unsafe_split_with_sizes.default,
 )
 def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[TensorValue, ...]:
-    """Consecutive slices of a dimension; each result's shape tells its length."""
+    """Consecutive slices of a dimension; the shape of each result gives its length."""
     pieces, start = [], 0
     for meta in build.tensors:
         length = meta.shape[dim % x.ndim]

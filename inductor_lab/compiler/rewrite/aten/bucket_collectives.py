@@ -1,14 +1,14 @@
-"""Small collectives that do not need one another go together, as one message.
+"""Small collectives that do not depend on one another are merged into one message.
 
     a = wait(all_reduce(x))          a', b' = all_reduce_coalesced([x, y])
     b = wait(all_reduce(y))     →    a, b = wait(a'), wait(b')
 
-What depends on the first result moves behind the last message.  So only messages join that no other
-collective needs, such as gradients at the end of a backward.  A message that joins saves a hop, and
-is later by no more than the time that the bucket is on the wire.
+The consumers of the first result move behind the last message.  So only messages that no other
+collective depends on are merged, such as gradients at the end of a backward.  A merged message
+saves one hop, and it is late by at most the transfer time of the bucket.
 
-All ranks must join the same ones.  So nothing is asked but the graph and constants, and this pass
-comes before all others.
+All ranks must merge the same messages.  So the decision depends only on the graph and on constants,
+and this pass runs before all others.
 
 Inductor: `fx_passes/bucketing.py`; torch: the buckets of `DistributedDataParallel`.
 """
@@ -30,10 +30,10 @@ from inductor_lab.compiler.rewrite.aten.constant_folding import is_pure
 from inductor_lab.compiler.rewrite.rewrites import Fired
 
 BUCKET = {"cpu": 512 << 10, "cuda": 4 << 20}
-"""Bytes up to which messages join, by device.  CPU: eight messages over gloo take, as one, a
-twentieth (2 KiB together) to three fifths (512 KiB) of their time, nine tenths of it at 1 MiB, and
-more than it at 8 MiB (`python -m benchmarks.distributed --only messages`, two processes on two busy
-cores, November 2026).  CUDA: what NVLink carries during a hop."""
+"""The largest bucket in bytes, by device.  CPU: eight messages over gloo take, as one message, a
+twentieth (2 KiB in total) to three fifths (512 KiB) of their time, nine tenths at 1 MiB, and more
+than their time at 8 MiB (`python -m benchmarks.distributed --only messages`, two processes on two
+busy cores, November 2026).  CUDA: the bytes that NVLink transfers in the time of one hop."""
 
 JOINED = {"all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor"}
 """Collectives that have a variant NAME_coalesced for several tensors."""
@@ -42,7 +42,7 @@ JOINED = {"all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor"}
 def collectives(
     module: GraphModule, off: frozenset[str], span_of: Callable[[Node], Span | None]
 ) -> Iterable[Fired]:
-    """Join small collectives of one kind, group and dtype."""
+    """Merge small collectives of one kind, process group and dtype."""
     nodes = list(module.graph.nodes)
     sent = {node: nbytes for node in nodes if (nbytes := _nbytes(node))}
     if len(sent) < 2 or Aliases(module.graph).written:
@@ -70,7 +70,7 @@ def collectives(
 
 
 def _nbytes(node: Node) -> int:
-    """Bytes of the larger side of a collective that may join others; 0 for all other nodes."""
+    """Bytes of the larger side of a collective that may be merged; 0 for all other nodes."""
     if collective_kind(node.target) != "collective" or _name(node) not in JOINED:
         return 0
     fakes = [other.meta["val"] for other in (node, *node.all_input_nodes)]
@@ -79,12 +79,12 @@ def _nbytes(node: Node) -> int:
 
 
 def _name(node: Node) -> str:
-    """Such as "all_reduce"."""
+    """The operator's name, such as "all_reduce"."""
     return str(node.target).split(".")[1]
 
 
 def _may_move(node: Node) -> bool:
-    """May a node run later?  Not a collective, nor what draws random numbers."""
+    """May a node run later?  Not if it is a collective or draws random numbers."""
     return (
         node.op == "output" or node.target is operator.getitem or is_pure(node)
         or collective_kind(node.target) == "wait"
@@ -92,7 +92,8 @@ def _may_move(node: Node) -> bool:
 
 
 def _join(bucket: list[Node]) -> Node:
-    """Put one message in the place of the last of several; what depends on the others follows."""
+    """Replace the last of several messages by one message; the consumers of the others move behind
+    it."""
     first, last = bucket[0], bucket[-1]
     name = f"{_name(last)}_coalesced"
     op: Any = getattr(torch.ops._c10d_functional, name).default
@@ -119,7 +120,7 @@ def _join(bucket: list[Node]) -> Node:
 
 
 def _why(bucket: list[Node], sent: dict[Node, int]) -> str:
-    """The prediction: the time saved, and the most that it costs."""
+    """The estimate: the time saved, and the largest delay."""
     rates, nbytes = RATES[bucket[0].meta["val"].device.type], sum(sent[node] for node in bucket)
     saved, later = (len(bucket) - 1) * rates.latency, nbytes / rates.link
     return (

@@ -1,8 +1,8 @@
-"""Complex numbers that begin and end as pairs of real ones are computed as pairs, in loops.
+"""Complex numbers that start and end as pairs of real numbers are computed as pairs, in loops.
 
     view_as_real(view_as_complex(x) * f)   →   cat([a*c - b*d, a*d + b*c], -1)
 
-So a rotary embedding in its complex spelling is one kernel.  Inductor calls ATen for it.
+So a rotary embedding in its complex form is one kernel.  Inductor calls ATen for it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ aten = torch.ops.aten
 
 @identity(aten.view_as_real.default)
 def pairs_of_reals(node: Node, edit: Edit) -> Node | None:
-    """`view_as_real(x * y)`, `x + y` or `x - y` → real and imaginary parts of their own, if what
-    comes as complex numbers is smaller than the result: it is copied."""
+    """`view_as_real(x * y)`, `x + y` or `x - y` → separate real and imaginary parts.
+
+    Operands that are stored as complex numbers are copied, so they must be smaller than the result.
+    """
     of = node.all_input_nodes[0]
     if of.target not in (aten.mul.Tensor, aten.add.Tensor, aten.sub.Tensor):
         return None
@@ -31,12 +33,15 @@ def pairs_of_reals(node: Node, edit: Edit) -> Node | None:
 
 
 def _pair(node: Any, dtype: torch.dtype, most: int, add: Adder) -> Node | None:
-    """The real and imaginary parts of a complex node along a last dimension; None if it is no
-    tensor of this dtype, or one of more than `most` elements that would be copied."""
+    """The real and imaginary parts of a complex node along a last dimension.
+
+    None if it is not a tensor of this dtype, or if it must be copied and has more than `most`
+    elements.
+    """
     value = node.meta.get("val") if isinstance(node, Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype is not dtype:
         return None
-    assert isinstance(node, Node), "it has a value"
+    assert isinstance(node, Node), "only nodes have a value"
     if node.target is aten.view_as_complex.default:
         return node.all_input_nodes[0]
     if node.target in (aten._conj.default, aten.conj_physical.default):

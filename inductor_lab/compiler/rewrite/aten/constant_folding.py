@@ -1,7 +1,7 @@
-"""Constant folding: what depends on no input is computed at compile time.
+"""Constant folding: nodes that depend on no input are computed at compile time.
 
-`full([4], 2) * 3` → `full([4], 6)`.  Only small tensors, and never random ones.  A result of one
-repeated value becomes `aten.full`, which costs no memory traffic; any other becomes a constant.
+`full([4], 2) * 3` → `full([4], 6)`.  Only small tensors, and never random ones.  If all elements of
+a result are equal it becomes `aten.full`, which costs no memory traffic; otherwise a constant.
 
 Inductor: `constant_folding.py`, `fx_passes/joint_graph.py` (UniformValueConstantFolder).
 """
@@ -21,10 +21,10 @@ from inductor_lab.compiler.torch_door.torch_api import OpOverload
 aten = torch.ops.aten
 
 MAX_NUMEL = 4096
-"""Tensors of more elements are left to run time."""
+"""Larger tensors are computed at run time."""
 
 MAX_STORED = 2048
-"""A constant that is not one repeated value is kept in the module only up to this size."""
+"""The largest constant with different elements that the module stores."""
 
 _CREATION = (
     aten.full.default, aten.arange.start_step, aten.arange.default, aten.arange.start,
@@ -34,9 +34,9 @@ _CREATION = (
 
 
 def folded(module: GraphModule, aliases: Aliases) -> Iterator[tuple[Node, Node]]:
-    """Pairs of a node that could be computed now and the new node that holds its value.
+    """Pairs of a node that could be computed and the new node that has its value.
 
-    A node that only other folded nodes use is left out; it is dead once they are replaced.
+    Nodes that only folded nodes use are skipped; they are dead after the replacement.
     """
     known: dict[Node, torch.Tensor] = {}
     for node in module.graph.nodes:
@@ -77,11 +77,12 @@ def _compute(
         value = function(*args, **kwargs)
         same = isinstance(value, torch.Tensor) and value.dtype == fake.dtype
         return value if same and value.shape == fake.shape else None
-    return None  # a division by zero: it is the call's to raise
+    return None  # a division by zero: the compiled call raises it
 
 
 def is_pure(node: Node) -> bool:
-    """Is the node an ATen or prims call that gives the same value each time and writes nothing?"""
+    """Is the node an ATen or prims call that returns the same value each time and writes
+    nothing?"""
     target = node.target
     if not isinstance(target, OpOverload) or target._schema.is_mutable:
         return False
@@ -91,7 +92,7 @@ def is_pure(node: Node) -> bool:
 
 
 def _as_node(module: GraphModule, node: Node, value: torch.Tensor) -> Node | None:
-    """A node for the value: `full` if all elements are equal bit for bit, else a constant."""
+    """A node for the value: `full` if all elements are equal bit for bit, otherwise a constant."""
     if not value.is_contiguous() or value.is_complex() or value.numel() == 0:
         return None
     fill = _repeated(value)

@@ -1,7 +1,7 @@
-"""Algebraic identities that hold bit for bit: NaN, infinities and the sign of zero included.
+"""Algebraic identities that hold bit for bit, also for NaN, infinities and the sign of zero.
 
-A rule looks at one node and returns the node that can take its place, or None.  It may add a node
-with `edit.add`.  Whether the replacement is allowed (strides, aliasing) is the driver's business.
+A rule gets one node and returns its replacement, or None.  It may add a node with `edit.add`.  The
+driver checks whether the replacement is allowed (strides, aliasing).
 
 Inductor: `fx_passes/joint_graph.py`, `post_grad.py` and the pattern matcher.
 """
@@ -24,7 +24,7 @@ aten, prims = torch.ops.aten, torch.ops.prims
 
 @dataclass(frozen=True)
 class Edit:
-    """Adds nodes before `node`; a new node takes over its facts and its place in the source."""
+    """Adds nodes before `node`; a new node gets the metadata and the source location of `node`."""
 
     node: Node
 
@@ -42,7 +42,7 @@ RULES: dict[str, Rule] = {}
 """Every identity, by name."""
 
 BY_TARGET: dict[Any, list[str]] = {}
-"""The names of the rules to ask for a node, by its target."""
+"""Target of a node → the names of the rules for it."""
 
 
 def identity(*targets: Any) -> Callable[[Rule], Rule]:
@@ -60,7 +60,8 @@ def identity(*targets: Any) -> Callable[[Rule], Rule]:
 
 
 def number_of(argument: Any) -> int | float | None:
-    """The number that an argument is: a literal, or a tensor filled with one."""
+    """The number that an argument is, as a literal or as a tensor filled with one number; otherwise
+    None."""
     if isinstance(argument, bool | int | float):
         return argument
     if isinstance(argument, Node) and argument.target is aten.full.default:
@@ -109,7 +110,7 @@ def div_one(node: Node, edit: Edit) -> Node | None:
 
 @identity(aten.div.Tensor, aten.div.Scalar)
 def div_power_of_two(node: Node, edit: Edit) -> Node | None:
-    """`x / 8` → `x * 0.125`: both round the same exact number, and a product is cheaper."""
+    """`x / 8` → `x * 0.125`: both round the same exact result, and a product is cheaper."""
     x, divisor = node.args[:2]
     value = _value(x)
     if value is None or not value.is_floating_point() or not isinstance(divisor, int | float):
@@ -147,7 +148,7 @@ def sub_zero(node: Node, edit: Edit) -> Node | None:
 
 @identity(aten.neg.default)
 def double_neg(node: Node, edit: Edit) -> Node | None:
-    """`-(-x)` → `x`; integers wrap and come back."""
+    """`-(-x)` → `x`; also for integers, which wrap around."""
     inner = node.args[0]
     return operand(inner) if _calls(inner, aten.neg.default) else None
 
@@ -204,12 +205,13 @@ def where_same(node: Node, edit: Edit) -> Node | None:
     return a if a is b and isinstance(a, Node) else None
 
 
-# ---- powers: eager computes these exponents just so.  In NumPy code, the exponent is a
-# tensor; NumPy computes 1, 2, -1 and 0.5 so, and we round as it does
+# ---- powers: eager mode computes these exponents in the same way.  In NumPy code, the exponent is
+# a tensor; NumPy computes 1, 2, -1 and 0.5 in this way, and we round as NumPy does
 
 
 def _raised(node: Node, wanted: float) -> Node | None:
-    """The base, if the exponent is this number and a power has the dtype and sizes of its base."""
+    """The base, if the exponent is this number and the power has the dtype and sizes of the
+    base."""
     x, exponent = node.args
     value, result = _value(x), node.meta["val"]
     if value is None or value.dtype != result.dtype or number_of(exponent) != wanted:
@@ -267,7 +269,7 @@ _ROOTS = {0.5: aten.sqrt.default, -0.5: aten.rsqrt.default, -1: aten.reciprocal.
 
 @identity(aten.pow.Tensor_Scalar)
 def pow_root(node: Node, edit: Edit) -> Node | None:
-    """`x ** 0.5` → `sqrt(x)`, also -0.5 and -1: what eager computes, at -inf and -0.0 too."""
+    """`x ** 0.5` → `sqrt(x)`, also -0.5 and -1, as in eager mode, also for -inf and -0.0."""
     x, exponent = node.args
     value = _value(x)
     if value is None or value.dtype not in (torch.float32, torch.float64):
@@ -326,7 +328,7 @@ def _order(node: Node) -> list[int]:
     if node.target is aten.t.default:
         return order[::-1]
     _, a, b = node.args
-    assert isinstance(a, int) and isinstance(b, int), "the dimensions of a transpose are numbers"
+    assert isinstance(a, int) and isinstance(b, int), "the dimensions of a transpose are ints"
     order[a], order[b] = order[b], order[a]
     return order
 

@@ -1,16 +1,16 @@
-"""Attention written out → one call of the library's fused attention (on the CPU).
+"""Decomposed attention → one call of the library's fused attention (on the CPU).
 
     s = q @ k.mT * scale + mask
     p = exp(s - max(s)) / sum(exp(…))      →      o = flash_attention(q, k, v, mask, scale) + poison
     o = p @ v
 
-The library keeps no matrix of scores in memory.  It gives 0 for a row in which nothing may be
-looked at or the query is not finite, where softmax gives NaN; `poison` is NaN for such rows and 0
-elsewhere: `sum(q * 0) + max(mask) * 0`.
+The library stores no matrix of scores.  For a row where everything is masked, or whose query is not
+finite, it returns 0, but softmax returns NaN.  `poison` is NaN for such rows and 0 elsewhere:
+`sum(q * 0) + max(mask) * 0`.
 
-What is left are keys that are not finite: where one is masked by a choice (`masked_fill`) the row
-is NaN here, since the library adds the mask to the scores, and where all that a row may look at are
-so, it may be 0.
+One difference remains, for keys that are not finite.  If such a key is masked by `masked_fill`, the
+row is NaN here, because the library adds the mask to the scores.  If all unmasked keys of a row are
+not finite, the row may be 0.
 
 A training forward saves the probabilities for its backward, so nothing is replaced there.
 
@@ -38,11 +38,11 @@ aten = torch.ops.aten
 
 KNOWN = (torch.float32, torch.bfloat16, torch.float16)
 SMALLEST = 2**17
-"""Scores of one head (512 x 256); for fewer, two products and a softmax of ours are as fast.  At
-512 x 512 the library takes 0.5 to 0.7 of their time, at 256 x 256 as much (2026-11-21; the machine
-and the command were not noted)."""
+"""Scores of one head (512 x 256); for fewer, two products and our softmax are as fast.  At 512 x
+512 the library takes 0.5 to 0.7 of their time, at 256 x 256 the same (2026-11-21; the machine and
+the command were not noted)."""
 SWALLOWS = -(2.0**44)
-"""A number so low that a score added to it leaves no trace: the sum is the number itself."""
+"""A number so low that the sum with any score rounds to the number itself."""
 
 _VIEWS = (
     aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.clone.default,
@@ -53,7 +53,7 @@ _CASTS = (aten._to_copy.default, torch.ops.prims.convert_element_type.default)
 
 @dataclass
 class Scores:
-    """What is between the probabilities and `q @ k.mT`."""
+    """The operations between `q @ k.mT` and the probabilities."""
 
     product: Node
     shape: tuple[Any, ...]
@@ -61,12 +61,12 @@ class Scores:
     added: Node | None = None
     """A mask that is added."""
     chosen: tuple[Node, Any, bool] | None = None
-    """A mask that chooses: the condition, the fill, and whether the fill is for what holds."""
+    """A `where` mask: the condition, the fill value, and whether a true condition selects it."""
     passed: list[Node] = field(default_factory=list)
 
 
 def fused_attention(node: Node) -> Node | None:
-    """What may take the place of `node`, the second product of an attention; None if it is not."""
+    """The replacement of `node`, the second product of an attention; None if it is not one."""
     found = _written_out(node)
     if found is None:
         return None
@@ -75,7 +75,7 @@ def fused_attention(node: Node) -> Node | None:
     return None if operands is None else build.call(*operands)
 
 
-# ---- finding it ------------------------------------------------------------------------------
+# ---- match -----------------------------------------------------------------------------------
 
 
 def _written_out(node: Node) -> Scores | None:
@@ -106,7 +106,8 @@ def _written_out(node: Node) -> Scores | None:
 
 
 def _same_elements(node: Node) -> Node | None:
-    """The operand, if the node has the same elements in the same row-major order."""
+    """The operand, if the node has the same elements in the same row-major order; otherwise
+    None."""
     if node.op != "call_function":
         return None
     if node.target in _VIEWS:
@@ -122,7 +123,8 @@ def _same_elements(node: Node) -> Node | None:
 
 
 def _back(node: Node, passed: list[Node], *more: Any) -> Node:
-    """From views and copies (and calls of `more`) back to what computed the elements."""
+    """Follows views and copies (and calls of `more`) back to the node that computed the
+    elements."""
     while True:
         before = operand(node) if node.target in more else _same_elements(node)
         if before is None:
@@ -218,18 +220,18 @@ def _long(node: Node) -> list[Any]:
     return [size for size in node.meta["val"].shape if not _is_one(size)]
 
 
-# ---- writing it anew -------------------------------------------------------------------------
+# ---- rewrite ---------------------------------------------------------------------------------
 
 
 class _Build:
-    """Adds the nodes of the call before `node`; each with its facts, and all that it stands for."""
+    """Adds the nodes of the call before `node`, with their metadata and origins."""
 
     def __init__(self, node: Node, found: Scores) -> None:
         self.node, self.found = node, found
         self.add = Adder(node, [node, *found.passed])
 
     def operands(self) -> tuple[Node, Node, Node] | None:
-        """Queries, keys and values in four dimensions, each row of them without gaps."""
+        """Queries, keys and values in four dimensions, with contiguous rows."""
         first, found = self.found.product, self.found
         width, depth = operand(first).meta["val"].shape[-1], self.node.meta["val"].shape[-1]
         if not (isinstance(width, int) and isinstance(depth, int) and width == depth > 0):
@@ -262,7 +264,7 @@ class _Build:
         return self.add(aten.view.default, result, self._sizes(self.node.meta["val"].shape))
 
     def _mask(self) -> Node | None:
-        """The mask as something to add, in four dimensions."""
+        """The mask as an additive mask in four dimensions."""
         found = self.found
         if found.added is not None:
             return self._gapless(self._four(found.added))
@@ -286,7 +288,7 @@ class _Build:
         return mask
 
     def _shaped(self, node: Node, shape: tuple[Any, ...]) -> Node:
-        """The same elements in `shape`, from before they were copied and folded together."""
+        """The same elements in `shape`; copies and reshapes are undone if possible."""
         wanted = [size for size in shape if not _is_one(size)]
         best = None
         for earlier in _history(node):
@@ -303,7 +305,7 @@ class _Build:
         return self.add(aten.clone.default, node, **how)
 
     def _sizes(self, shape: Any) -> list[Any]:
-        """Sizes as arguments: symbolic ones are asked of a tensor that has them."""
+        """Sizes as arguments; a symbolic one is read from a tensor that has it."""
         known = (self.found.product, self.node)
         return [size if isinstance(size, int) else self._size(size, known) for size in shape]
 
@@ -316,7 +318,7 @@ class _Build:
 
 
 def _history(node: Node) -> Iterator[Node]:
-    """The node and what it has its elements from, in their order."""
+    """The node and the nodes that its elements come from, in the same order of elements."""
     earlier: Node | None = node
     while earlier is not None:
         yield earlier

@@ -1,4 +1,4 @@
-"""Products of matrices in the form that libraries are fast at.
+"""Matrix products in the forms for which libraries are fast.
 
 ```
 mm(a[4096, 768], b[768, 50257])    →    mm(a, pad(b))[:, :50257]        rows of whole vectors
@@ -7,16 +7,16 @@ convolution(x, w, bias)            →    convolution(x, w) + bias
 mm(a: bf16, b: bf16)               →    mm(a: f32, b: f32): bf16        on a CPU
 ```
 
-Tensor cores read and write 16 bytes at a time.  Where the rows of a matrix in half precision are no
-multiple of that, the library falls back to a kernel of another age: the three products of a GPT-2
-with its 50,257 words took 7.9 ms of a training step on an H200, 1.2 with rows of 50,264 (torch
-2.11, 2026-11-23, `python -m benchmarks.gpu`).  For few rows of float32 with a bias it takes a
-kernel that is half as fast as the one without, and the sum is one with what follows.  After a
-convolution it adds the bias in a kernel of its own.
+Tensor cores read and write 16 bytes at a time.  If the row size of a half-precision matrix is not a
+multiple of that, the library uses a much slower kernel: the three products of a GPT-2 with its
+50,257 words took 7.9 ms of a training step on an H200, and 1.2 ms with rows of 50,264 (torch 2.11,
+2026-11-23, `python -m benchmarks.gpu`).  For few rows of float32, the kernel with a bias is half as
+fast as the one without, and the addition can be fused with its consumers.  After a convolution the
+library adds the bias in a separate kernel.
 
 Libraries multiply 16-bit numbers fast on CPUs with instructions for it; on others a float32 product
 of the converted matrices takes two thirds to a fifth of the time (AVX2, torch 2.13, 16 to 128 rows,
-2026-11-26), a convolution a quarter.  It has no more rounding: sums have 32 bits either way.
+2026-11-26), a convolution a quarter.  It rounds no more often, because both accumulate in 32 bits.
 
 Inductor: `fx_passes/pad_mm.py` (which measures) and `unfuse_bias_add_to_pointwise` in
 `fx_passes/post_grad.py`.
@@ -39,18 +39,20 @@ from inductor_lab.compiler.rewrite.insert_calls import Adder
 aten = torch.ops.aten
 OF_MATRICES = (aten.mm.default, aten.addmm.default, aten.bmm.default)
 FEWEST_WIDENED = 16
-"""Rows and columns; eight rows take as long either way, one a third of what it takes in float32."""
+"""The smallest number of rows and columns; for eight rows both forms take the same time, for one
+row the 16-bit form takes a third of it."""
 ALIGNED = 16
 """Bytes of a vector."""
 PAYS = 120
-"""Floating-point operations of a product for each byte that is copied: the unaligned kernels do
-about 120 of them in the time in which the memory moves a byte there and back (the H200 above)."""
+"""Floating-point operations of a product per copied byte: an unaligned kernel does about 120 of
+them in the time in which the memory reads and writes one byte (the H200 above)."""
 FEW_ROWS = 1024
-"""Rows of a product in float32, up to which its bias is left out of it (chosen, not measured)."""
+"""The largest number of rows of a float32 product whose bias is added separately (chosen, not
+measured)."""
 
 
 def better_products(graph: torch.fx.Graph, off: frozenset[str]) -> Iterator[tuple[str, Node, Node]]:
-    """The rule that fires, a product, and its replacement, one after the other."""
+    """The rule, the product and its replacement, for each rule that applies."""
     rules = (("cuda", unfused_bias), ("cuda", padded_product), ("cpu", widened_product))
     for device, rule in rules:
         for node in products_of(graph, device) if rule.__name__ not in off else ():
@@ -61,7 +63,7 @@ def better_products(graph: torch.fx.Graph, off: frozenset[str]) -> Iterator[tupl
 
 
 def products_of(graph: torch.fx.Graph, device: str) -> list[Node]:
-    """The products and convolutions of fixed sizes that a device of this kind computes."""
+    """The products and convolutions of fixed sizes on a device of this type."""
     nodes = [n for op in (*OF_MATRICES, aten.convolution.default)
              for n in graph.find_nodes(op="call_function", target=op)]  # fmt: skip
     return [node for node in nodes if _is_known(node, device)]
@@ -69,7 +71,7 @@ def products_of(graph: torch.fx.Graph, device: str) -> list[Node]:
 
 def _is_known(node: Node, device: str) -> bool:
     values = [node.meta["val"], *(n.meta["val"] for n in node.all_input_nodes)]
-    if not all(isinstance(v, torch.Tensor) for v in values):  # a factor that is the user's number
+    if not all(isinstance(v, torch.Tensor) for v in values):  # a factor is a symbolic number
         return False
     same = all(v.device.type == device and v.dtype == values[0].dtype for v in values)
     known = all(isinstance(n, int) for v in values for n in (*v.shape, *v.stride()))
@@ -77,7 +79,7 @@ def _is_known(node: Node, device: str) -> bool:
 
 
 def unfused_bias(node: Node) -> Node | None:
-    """`bias + a @ b`, or the bias of a convolution, as a sum of its own."""
+    """`bias + a @ b`, or the bias of a convolution, as a separate addition."""
     value, add = node.meta["val"], Adder(node, [node])
     if node.target is aten.convolution.default and node.args[2] is not None:
         x, weight, bias, *rest = node.args
@@ -91,7 +93,7 @@ def unfused_bias(node: Node) -> Node | None:
 
 
 def padded_product(node: Node) -> Node | None:
-    """The product of matrices with rows of whole vectors, without what these add."""
+    """The product with rows padded to whole vectors, without the padding of the result."""
     if node.target is not aten.mm.default:
         return None
     a, b = operand(node, 0), operand(node, 1)
@@ -119,7 +121,7 @@ def padded_product(node: Node) -> Node | None:
 
 
 def widened_product(node: Node) -> Node | None:
-    """The product of 16-bit numbers in float32, where oneDNN knows no other on this CPU."""
+    """The product of 16-bit numbers in float32, if oneDNN has no 16-bit product for this CPU."""
     value = node.meta["val"]
     if value.dtype not in HALF or onednn_knows(value.dtype):
         return None

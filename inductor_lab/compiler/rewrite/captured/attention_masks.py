@@ -1,17 +1,17 @@
-"""Masks of attention that are redundant, or badly laid out, in the captured graph.
+"""Removes redundant attention masks from the captured graph, and makes other masks contiguous.
 
     mask = (torch.arange(n) >= 0).expand(b, 1, n, m)
     F.scaled_dot_product_attention(q, k, v, attn_mask=mask)    →    ... attn_mask=None
     ... attn_mask=torch.ones(n, m).bool().tril()               →    ... is_causal=True
     ... attn_mask=rows[:, None].expand(n, m)  (on a GPU)       →    ... attn_mask=mask.contiguous()
 
-A mask that depends on no input is computed once, while compiling.  One that allows all, or each row
-what is not after it, keeps torch from its fastest kernel for nothing; transformers makes both.  A
-mask whose last dimension has gaps is taken by none of a GPU's fused kernels: torch then writes
-attention out, in float32.  This is done before AOTAutograd, so that torch itself chooses the
-kernel, with its backward and its dropout.
+A mask that depends on no input is computed once, at compile time.  A mask that allows everything,
+or a causal mask, prevents torch from choosing its fastest kernel; transformers makes both.  No
+fused GPU kernel accepts a mask whose last dimension has gaps: torch then computes attention in
+float32 without fusion.  This pass runs before AOTAutograd, so that torch itself chooses the kernel,
+with its backward and its dropout.
 
-Inductor: nothing of the kind; it sees attention that has been written out (`fuse_attention.py`).
+Inductor has no such pass; it sees attention only after decomposition (`fuse_attention.py`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from torch.fx import GraphModule, Node
 from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 LARGEST = 1 << 24
-"""Elements of a mask, and of what it is made of, at most: a few milliseconds of one core."""
+"""The largest number of elements of a mask and of its intermediates: a few milliseconds of one
+core."""
 
 ATTENTION = torch.nn.functional.scaled_dot_product_attention
 _READERS = (ATTENTION, torch.nn.functional.embedding)
-"""What reads a mask, or the positions that it is made of, and gives no view of it."""
+"""Functions that read a mask or its positions and return no view of them."""
 MASK, CAUSAL = (3, "attn_mask"), (5, "is_causal")
 """Place and name of an argument."""
 
@@ -49,11 +50,12 @@ _METHODS = frozenset(
     " clone logical_and logical_or logical_not masked_fill transpose flatten expand_as"
     " new_ones cumsum".split()
 )
-"""Operators that may compute a mask: none that is random or writes to memory."""
+"""Functions that may compute a mask: none is random or writes to memory."""
 
 
 def simplify_masks(module: GraphModule) -> tuple[str, ...]:
-    """Change the calls of attention in a captured graph; the names of those that were changed."""
+    """Simplify the masks of attention calls in a captured graph; returns the names of changed
+    calls."""
     known: dict[Node, torch.Tensor | None] = {}
     changed = []
     for node in module.graph.find_nodes(op="call_function", target=ATTENTION):
@@ -69,7 +71,7 @@ def simplify_masks(module: GraphModule) -> tuple[str, ...]:
 
 
 def _simplified(node: Node, mask: Node, value: torch.Tensor | None) -> bool:
-    """Give the call a better mask; False if its own is the best."""
+    """Give the call a better mask; returns False if there is none."""
     if value is not None and _allows_all(value):
         _set(node, MASK, None)
         return True
@@ -90,13 +92,13 @@ def _simplified(node: Node, mask: Node, value: torch.Tensor | None) -> bool:
 
 
 def _allows_all(value: torch.Tensor) -> bool:
-    once = [slice(None if stride else 1) for stride in value.stride()]  # where it is expanded
+    once = [slice(None if stride else 1) for stride in value.stride()]  # one element of each expanded dimension
     value = value[tuple(once)]
     return bool(value.all() if value.dtype is torch.bool else (value == 0).all())
 
 
 def _is_causal(node: Node, value: torch.Tensor) -> bool:
-    """Is the mask causal: does each row attend to itself and those before it, and to no other?"""
+    """Does each row of the mask allow exactly itself and the rows before it?"""
     lengths = [_length(operand) for operand in node.args[:2]]
     if value.dtype is not torch.bool or value.dim() < 2 or list(value.shape[-2:]) != lengths:
         return False
@@ -125,7 +127,7 @@ def _set(node: Node, which: tuple[int, str], value: Any) -> None:
 
 
 def _value(mask: Node) -> torch.Tensor | None:
-    """What the mask is, on the CPU; None if it depends on an input or may be written to."""
+    """The value of the mask on the CPU; None if it depends on an input or may be written to."""
     made = _made_of(mask)
     if made is None or not _only_read(made):
         return None
@@ -138,7 +140,7 @@ def _value(mask: Node) -> torch.Tensor | None:
 
 
 def _made_of(mask: Node) -> list[Node] | None:
-    """All that a mask is computed from, in order; None where an input or a symbol is among it."""
+    """The nodes that compute the mask, in order; None if an input or a symbol is among them."""
     wanted, seen = [mask], {mask}
     while wanted:
         node = wanted.pop()
@@ -162,10 +164,10 @@ def _is_plain(node: Node) -> bool:
 
 
 def _only_read(made: list[Node]) -> bool:
-    """Does nobody write to these values, or to a view of them?  What is computed in another dtype
-    is none."""
+    """Are these values, and the views of them, never written?  A conversion to another dtype is not
+    a view."""
     seen, wanted = set(made), list(made)
-    for node in wanted:  # which grows
+    for node in wanted:  # the list grows in the loop
         for user in node.users:
             if user in seen or user.target in _READERS or user.op == "output":
                 continue
@@ -187,13 +189,13 @@ def _computed(node: Node, values: dict[Node, Any]) -> Any:
     )
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
-    assert callable(node.target), "a function that a mask may be made by"
+    assert callable(node.target), "the function is in the table of allowed functions"
     here = {"device": torch.device("cpu")} if node.target in _FACTORIES else {}
     return node.target(*args, **{**kwargs, **here})
 
 
 def _here(argument: Any, values: dict[Node, Any]) -> Any:
-    """An argument with the CPU for every device."""
+    """An argument with every device replaced by the CPU."""
     if isinstance(argument, Node):
         return values[argument]
     if isinstance(argument, torch.device) or str(argument).partition(":")[0] in ("cpu", "cuda"):

@@ -1,8 +1,8 @@
-"""Dropout that drops nothing gives its argument itself, in the captured graph.
+"""Dropout that drops nothing returns its argument itself, in the captured graph.
 
-    h = F.dropout(y, 0.5, training=False); h += 1      →      h = y; h += 1     y is changed, too
+    h = F.dropout(y, 0.5, training=False); h += 1      →      h = y; h += 1     also changes y
 
-AOTAutograd's definition of it is a copy, to which such a write is lost.
+AOTAutograd's definition makes a copy, so such a write would not change y.
 
 Inductor: none; it has that defect (https://github.com/pytorch/pytorch/issues/195422).
 """
@@ -18,7 +18,7 @@ DROPOUTS = (torch.nn.functional.dropout, torch.dropout)
 
 
 def take_out_idle_dropout(module: GraphModule) -> None:
-    """Put the argument in place of the result, in the graphs inside too."""
+    """Replace the results by the arguments, also in nested graphs."""
     for part in [part for part in module.modules() if isinstance(part, GraphModule)]:
         for function in DROPOUTS:
             for node in part.graph.find_nodes(op="call_function", target=function):
@@ -32,5 +32,5 @@ def take_out_idle_dropout(module: GraphModule) -> None:
 def _given_back(
     input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, train: Any = True
 ) -> Node | None:
-    """The argument that a call of these returns itself, None where it drops some."""
+    """The argument that such a call returns; None if the call drops elements."""
     return input if p == 0 or training is False or train is False else None

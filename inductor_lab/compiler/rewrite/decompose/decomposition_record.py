@@ -1,4 +1,4 @@
-"""Which op became which ops: decompositions as data, read from the nodes they left behind.
+"""The record of decompositions: op → the ops it became, read from the metadata of the nodes.
 
 ```
 aten.softmax.int → aten.amax, aten.sub, aten.exp, aten.sum, aten.div      m.py:12
@@ -31,11 +31,11 @@ class Decomposed:
 
 
 def decompositions_of(module: GraphModule) -> tuple[Decomposed, ...]:
-    """Every op of an ATen graph that is no longer itself, in the order of the graph.
+    """Every decomposed op of an ATen graph, in the order of the graph.
 
-    Nodes of one call have the original op, the stack trace, the autograd sequence number and the
-    captured node in common and stand in a row, `detach` of AOTAutograd's aside; a new run of such
-    nodes is a new call.
+    The nodes of one call have the same original op, stack trace, autograd sequence number and
+    captured node, and are consecutive (except for `detach` nodes of AOTAutograd).  A new run of
+    such nodes is a new call.
     """
     runs: list[list[Node]] = []
     latest: object = None
@@ -53,7 +53,7 @@ def decompositions_of(module: GraphModule) -> tuple[Decomposed, ...]:
 
 
 def _original(node: Node) -> str:
-    """By name: FX copies the operator object along with the metadata."""
+    """The name of the original op; FX copies the operator object with the metadata."""
     return str(node.meta.get("original_aten"))
 
 

@@ -1,8 +1,8 @@
-"""Which operators are taken apart, and into what, before lowering sees them.
+"""Which operators are decomposed before lowering, and by which definition.
 
-PrimTorch has a definition of most of ATen in terms of a small core (`torch._decomp`).  We take its
-table, leave out what has a lowering (one nest of ours, a view, or a library's whole call), and add
-what its core keeps.
+PrimTorch defines most of ATen in terms of a small core (`torch._decomp`).  We use its table, remove
+the operators that have a lowering (one nest, a view, or one library call), and add operators of its
+core.
 
     aten._softmax(x, 1)   →   amax, sub, exp, sum, div
 
@@ -43,14 +43,14 @@ ADDED = (
     aten.exponential.default, aten.cauchy.default, aten.geometric.default, aten.log_normal.default,
     aten.rrelu_with_noise_backward.default,
 )  # fmt: skip
-"""In PrimTorch's full table, and not in its core."""
+"""Operators that are in PrimTorch's full table but not in its core table."""
 
 
 def decomposition_table(lowered: frozenset[Any]) -> dict[Any, Decomposition]:
-    """Overload → its definition in simpler operators, for AOTAutograd; `lowered` stay as they are.
+    """Overload → its definition in simpler operators, for AOTAutograd; `lowered` operators are
+    kept.
 
-    Dynamo may put `prims.fma` into a graph for an in-place addcmul; the operator comes into being
-    when it first does.
+    Dynamo may use `prims.fma` for an in-place addcmul; torch creates that operator only then.
     """
     fma = getattr(torch.ops.prims, "fma", None)
     own = DEFINITIONS if fma is None else {fma.default: _multiply_add, **DEFINITIONS}

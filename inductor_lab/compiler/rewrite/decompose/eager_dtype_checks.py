@@ -1,12 +1,12 @@
-"""Dtypes and numbers that eager's kernels refuse: ATen is called, and says so as in eager mode.
+"""Dtypes and numbers that eager kernels reject: ATen is called and raises the error of eager mode.
 
-    frac(x: i64)   →   an extern call; PrimTorch has x - trunc(x) for it, which has an answer
+    frac(x: i64)   →   an extern call; PrimTorch's x - trunc(x) would return a result
 
-Eager itself is asked about elementwise operators (`capture/one_element.py`).  For others there is a
-table, which a command has made by asking eager.  What ATen can do after all, on another device or
-in another release of torch, it does.
+For elementwise operators the check runs the eager kernel (`capture/one_element.py`).  For others
+there is a table that a command generated with eager kernels.  If ATen accepts a call after all, on
+another device or in another release of torch, the call succeeds.
 
-Inductor has no counterpart: it answers.
+Inductor has no counterpart: it computes a result.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ CODES: Mapping[str, torch.dtype] = {
 """One letter for each dtype in the table."""
 LETTERS = {dtype: letter for letter, dtype in CODES.items()}
 BY_DEVICE = "hy"
-"""Dtypes that one device may refuse and another one take; the table is of a CPU."""
+"""Dtypes whose support depends on the device; the table is for a CPU."""
 
 
 FILLED = frozenset({"aten.masked_fill.Tensor", "aten.index_fill.int_Tensor"})
-"""Operators that put the number in their last tensor into another, whose dtype it must fit."""
+"""Operators that write the number in their last tensor to another tensor, whose dtype must hold
+it."""
 
 
 class Row(NamedTuple):
-    """What eager refuses of an operator.
+    """The dtypes that eager kernels of one operator reject.
 
-    first   the name of its first argument of floats (or of all)
-    alone   letters of the dtypes that it must not have
-    pairs   for another argument and a letter of the first: letters that it must not have with it
+    first   the name of its first floating-point argument (or of its first argument) alone   letters
+    of the rejected dtypes of that argument pairs   for another argument and a letter of the first:
+    letters that are rejected with it
     """
 
     first: str
@@ -55,7 +56,7 @@ class Row(NamedTuple):
 
 @cache
 def table() -> Mapping[str, Row]:
-    """Operator → what eager refuses of it."""
+    """Operator → the dtypes that eager mode rejects."""
     read = tomllib.loads(TABLE_FILE.read_text(encoding="utf-8"))
     return {name: Row(first, alone, dict(_pairs(pairs)))
             for name, (first, alone, pairs) in read.items()}  # fmt: skip
@@ -70,13 +71,13 @@ def _pairs(pairs: Mapping[str, str]) -> Any:
 
 
 def is_elementwise(operator: Any) -> bool:
-    """Does each element of the result depend on those at its own place alone?"""
+    """Does each element of the result depend only on the elements at the same position?"""
     random = torch.Tag.nondeterministic_seeded in operator.tags
     return torch.Tag.pointwise in operator.tags and not random
 
 
 def is_refused(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Does eager's kernel refuse the dtypes of these arguments?"""
+    """Does the eager kernel reject the dtypes of these arguments?"""
     if getattr(operator, "namespace", "") != "aten":
         return False
     if str(operator) in FILLED and _may_not_fit(args):
@@ -101,7 +102,7 @@ def _may_not_fit(args: Sequence[Any]) -> bool:
 
 
 def _letters(given: Any) -> str:
-    """The dtypes of an argument, a tensor or a list; "?" for one that is not in the table."""
+    """The dtypes of an argument, a tensor or a list; "?" for a dtype that is not in the table."""
     tensors = [one for one in pytree.tree_leaves(given) if isinstance(one, torch.Tensor)]
     found = (LETTERS.get(one.dtype, "?") for one in tensors)
     if any(one.device.type != "cpu" for one in tensors):
@@ -110,7 +111,7 @@ def _letters(given: Any) -> str:
 
 
 def left_whole_if_refused(table: Mapping[Any, Callable[..., Any]]) -> dict[Any, Any]:
-    """Definitions that leave an operator in the graph where eager refuses its arguments."""
+    """Definitions that leave an operator in the graph if eager mode rejects its arguments."""
 
     def definition(operator: Any, made: Callable[..., Any], *given: Any, **more: Any) -> Any:
         return NotImplemented if is_refused(operator, given, more) else made(*given, **more)
@@ -119,14 +120,14 @@ def left_whole_if_refused(table: Mapping[Any, Callable[..., Any]]) -> dict[Any, 
 
 
 def range_of(dtype: torch.dtype) -> tuple[float, float]:
-    """The least and the greatest number of a dtype; an int below zero wraps around in an unsigned
-    one."""
+    """The smallest and the largest number that a dtype accepts; unsigned dtypes accept negative
+    integers, which wrap around."""
     highest = (torch.finfo if dtype.is_floating_point else torch.iinfo)(dtype).max
     return -highest if dtype.is_floating_point else torch.iinfo(dtype).min or -highest, highest
 
 
 def fits(number: float, dtype: torch.dtype) -> bool:
-    """Does eager convert a known number to a dtype?  To floats infinities and NaN, too."""
+    """Does eager mode convert a known number to a dtype?  Floats may also be infinite or NaN."""
     if dtype is torch.bool or dtype.is_complex:
         return True
     lowest, highest = range_of(dtype)

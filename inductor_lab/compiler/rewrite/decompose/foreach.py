@@ -1,9 +1,9 @@
-"""Operators over lists of tensors, taken apart into one call for each tensor.
+"""Operators over lists of tensors, decomposed into one call for each tensor.
 
     aten._foreach_add([a, b], [c, d])   →   [aten.add(a, c), aten.add(b, d)]
 
-An optimizer's step is made of them.  What each tensor goes through then fuses into one loop nest,
-and the nests of all tensors into one kernel (`schedule/fusion/combo.py`).
+The step of an optimizer consists of them.  The calls for one tensor are then fused into one loop
+nest, and the nests of all tensors into one kernel (`schedule/fusion/combo.py`).
 
 Inductor: `lowering.py`, `make_foreach_pointwise`.
 """
@@ -24,7 +24,8 @@ ELEMENTWISE = """abs acos add asin atan ceil clamp_max clamp_min clone copy cos 
 
 
 def _mapped(function: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """`function` of each tensor; lists go along, everything else is the same for all."""
+    """`function` of each tensor; lists are indexed, all other arguments are the same for each
+    call."""
 
     def of_lists(*args: Any, **kwargs: Any) -> list[Any]:
         count = next(len(a) for a in args if isinstance(a, list | tuple))
@@ -41,7 +42,7 @@ def _mapped(function: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 
 def _extreme(of_tensors: Any, of_scalar: Any) -> Callable[..., Any]:
-    """The larger or smaller of a tensor and a tensor or a number."""
+    """The maximum or minimum of a tensor and another tensor or a number."""
 
     def extreme(x: torch.Tensor, other: Any) -> Any:
         return (of_tensors if isinstance(other, torch.Tensor) else of_scalar)(x, other)
@@ -50,7 +51,7 @@ def _extreme(of_tensors: Any, of_scalar: Any) -> Callable[..., Any]:
 
 
 def _scaled(function: Any) -> Callable[..., Any]:
-    """addcmul and addcdiv take their factor by name."""
+    """addcmul and addcdiv take their factor as a keyword argument."""
     return lambda x, one, other, value=1: function(x, one, other, value=value)
 
 
@@ -66,11 +67,11 @@ SPECIAL: dict[str, Callable[..., Any]] = {
     "norm": _norm,
     "zero": aten.zeros_like,
 }
-"""`_foreach_NAME` that is not simply `NAME`."""
+"""The definitions of `_foreach_NAME` that is not simply `NAME`."""
 
 
 def foreach_decompositions() -> dict[Any, Callable[..., Any]]:
-    """Overload → one call for each tensor, for those that this torch has.
+    """Overload → one call for each tensor, for the operators of this version of torch.
 
     addcdiv and addcmul with their factors in a tensor are left to ATen.
     """

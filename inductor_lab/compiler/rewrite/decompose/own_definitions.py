@@ -1,4 +1,4 @@
-"""Definitions of ours: operators that PrimTorch leaves whole, in terms of simpler ones that fuse.
+"""Our own definitions of operators that PrimTorch does not decompose, in terms of fusible ones.
 
     _cdist_forward(a[4, 3], b[5, 3], p)   →   norm(a[4, 1, 3] - b[1, 5, 3], p), the last dimension
 
@@ -19,7 +19,7 @@ from inductor_lab.compiler.torch_door.torch_api import known_decompositions, sug
 
 aten = torch.ops.aten
 DEFINITIONS: dict[Any, Callable[..., Any]] = {}
-"""Overload → definition; filled by `@defines`."""
+"""Overload → definition; `@defines` adds them."""
 
 
 Definition = TypeVar("Definition", bound=Callable[..., Any])
@@ -41,7 +41,7 @@ FLOAT32_MAX = torch.finfo(torch.float32).max
 # ---- distances -------------------------------------------------------------------------------
 
 MATMUL_ROWS = 25
-"""From so many rows on eager takes Euclidean distances from a matrix product."""
+"""From this number of rows, eager mode computes Euclidean distances by a matrix product."""
 
 
 @defines(aten._cdist_forward.default)
@@ -58,7 +58,7 @@ def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) ->
 
 @defines(aten.linalg_cross.default)
 def cross(a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
-    """Without the tables of indices in torch's definition."""
+    """Without the index tables of torch's definition."""
     a, b = torch.broadcast_tensors(a, b)
     (x, y, z), (u, v, w) = a.unbind(dim), b.unbind(dim)
     return torch.stack((y * w - z * v, z * u - x * w, x * v - y * u), dim)
@@ -73,7 +73,7 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """torch's definition; up to 2.11 it needs dimensions that are counted from the front."""
+    """torch's definition, which needs nonnegative dimensions up to torch 2.11."""
     known = known_decompositions()[aten.linalg_vector_norm.default]
     dims = None if dim is None else [d % max(x.ndim, 1) for d in dim]
     result: Tensor = known(x, order, dims, keepdim, dtype=dtype)
@@ -89,7 +89,7 @@ def _norm(x: Tensor, p: float) -> Tensor:
     if p == 2:
         return x.square().sum(-1).sqrt()
     if p == math.inf:
-        # of no vectors there is no largest number
+        # amax raises for an empty tensor
         return x.abs().amax(-1) if x.numel() else x.abs().sum(-1)
     return (x.abs() ** p).sum(-1) ** (1 / p)
 
@@ -125,11 +125,13 @@ def trilinear(
 
 @defines(aten.roll.default)
 def roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
-    """Two pieces of each dimension that change places, where torch's definition, which symbolic
-    sizes have, looks every element's place up."""
+    """Swaps two parts of each dimension.
+
+    torch's definition, which is used for symbolic sizes, gathers every element.
+    """
     if not all(isinstance(size, int) for size in x.shape):
         looked_up: Tensor = known_decompositions()[aten.roll.default](x, shifts, dims)
-        # along one dimension it is row-major, where eager keeps channels last
+        # for one dimension the definition is row-major, but eager mode keeps channels last
         kept = len(dims) == 1
         return looked_up.contiguous(memory_format=suggest_memory_format(x)) if kept else looked_up
     if not dims:
@@ -153,7 +155,7 @@ def im2col(
 ) -> Tensor:
     """Each window of the images (..., C, H, W) as a column: (..., C * window, windows).
 
-    A view, where torch's definition, which padding has, looks every element's place up.
+    This is a view.  torch's definition, which is used with padding, gathers every element.
     """
     if any(padding):
         given = (x, kernel_size, dilation, padding, stride)
@@ -170,7 +172,8 @@ def im2col(
 def resize_as(
     x: Tensor, template: Tensor, *, memory_format: torch.memory_format | None = None
 ) -> Tensor:
-    """`x` in another shape; what has the shape already keeps its layout, unlike in PrimTorch."""
+    """`x` with another shape; a tensor that has the shape already keeps its layout, unlike in
+    PrimTorch."""
     if x.shape == template.shape and memory_format is None:
         return x.clone()
     chosen = memory_format or torch.contiguous_format
@@ -182,7 +185,7 @@ def resize_as(
 
 @defines(aten.huber_loss.default)
 def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0) -> Tensor:
-    """Half the square up to delta, linear from there on; in the dtype of `x`."""
+    """Half the square up to delta, linear above; in the dtype of `x`."""
     distance = (x - target).abs()
     loss = torch.where(distance < delta, 0.5 * distance**2, delta * (distance - 0.5 * delta))
     reduced = (loss, loss.mean(), loss.sum())[reduction] if reduction else loss
@@ -193,7 +196,7 @@ def huber_loss(x: Tensor, target: Tensor, reduction: int = 1, delta: float = 1.0
 def smooth_l1_loss_backward(
     grad: Tensor, x: Tensor, target: Tensor, reduction: int, beta: float
 ) -> Tensor:
-    """NaN where the distance is NaN, as in eager; torch's definition gives 0."""
+    """NaN if the distance is NaN, as in eager mode; torch's definition gives 0."""
     dtype = torch.promote_types(x.dtype, target.dtype)
     wide = torch.float32 if dtype.itemsize == 2 else dtype
     distance = x.to(wide) - target.to(wide)
@@ -208,11 +211,12 @@ KEPT_DTYPES = {
     aten.soft_margin_loss.default: 0,
     aten.normal.Tensor_Tensor: 0,
 }
-"""Overload → the argument whose dtype the result has; torch's definitions promote."""
+"""Overload → the argument that determines the dtype of the result; torch's definitions promote."""
 
 
 def _keeping(operator: Any, position: int) -> Callable[..., Tensor]:
-    """torch's definition, in the dtype of the argument that eager makes the result of."""
+    """torch's definition, converted to the dtype of the argument that determines it in eager
+    mode."""
 
     def definition(*given: Any, **more: Any) -> Tensor:
         result: Tensor = known_decompositions()[operator](*given, **more)
@@ -226,7 +230,7 @@ DEFINITIONS.update({op: _keeping(op, position) for op, position in KEPT_DTYPES.i
 
 @defines(aten.log_sigmoid_forward.default)
 def log_sigmoid_forward(x: Tensor) -> tuple[Tensor, Tensor]:
-    """torch's definition; on a CPU the result is contiguous, as eager's is, whatever x is."""
+    """torch's definition; on a CPU the result is always contiguous, as in eager mode."""
     whole = x.contiguous() if x.device.type == "cpu" else x
     results: tuple[Tensor, Tensor] = known_decompositions()[aten.log_sigmoid_forward.default](whole)
     return results
@@ -234,7 +238,8 @@ def log_sigmoid_forward(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @defines(aten.round.decimals)
 def round_decimals(x: Tensor, *, decimals: int) -> Tensor:
-    """round(x * t) / t with t = 10^decimals, where t may be infinite; 16 bits are rounded once."""
+    """round(x * t) / t with t = 10^decimals, where t may be infinite; 16-bit results are rounded
+    once."""
     if not x.is_floating_point():
         known: Tensor = known_decompositions()[aten.round.decimals](x, decimals=decimals)
         return known
@@ -252,17 +257,17 @@ def round_decimals(x: Tensor, *, decimals: int) -> Tensor:
 
 @defines(aten.masked_fill.Scalar)
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Any:
-    """torch's definition, of a number that fits."""
+    """torch's definition, for a number that fits in the dtype."""
     if isinstance(value, int | float) and not fits(value, x.dtype):
         return NotImplemented
     return known_decompositions()[aten.masked_fill.Scalar](x, mask, value)
 
 
-# ---- values that eager's kernels check -----------------------------------------------------------
+# ---- values that eager kernels check -------------------------------------------------------------
 
 
 def _need(test: Tensor, said: str) -> None:
-    """Raise RuntimeError when the graph runs, unless the test holds everywhere."""
+    """Raise RuntimeError at run time unless the test is true for all elements."""
     aten._assert_async.msg(test.all(), said)
 
 
@@ -270,7 +275,7 @@ def _need(test: Tensor, said: str) -> None:
 def binary_cross_entropy(
     x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1
 ) -> Tensor:
-    """torch's definition, of probabilities alone: NaN is none."""
+    """torch's definition, with eager's check that all values are probabilities; NaN is rejected."""
     _need((x >= 0) & (x <= 1), "all elements of input should be between 0 and 1")
     _need((target >= 0) & (target <= 1), "all elements of target should be between 0 and 1")
     known = known_decompositions()[aten.binary_cross_entropy.default]
@@ -280,7 +285,7 @@ def binary_cross_entropy(
 
 @defines(aten.bernoulli.default)
 def bernoulli(x: Tensor, *, generator: torch.Generator | None = None) -> Any:
-    """torch's definition, of probabilities alone."""
+    """torch's definition, with eager's check that all values are probabilities."""
     if generator is not None:
         return NotImplemented
     _need((x >= 0) & (x <= 1), "bernoulli expects all elements of p to be in [0, 1]")
@@ -288,7 +293,7 @@ def bernoulli(x: Tensor, *, generator: torch.Generator | None = None) -> Any:
 
 
 def _of_a_deviation(operator: Any, position: int) -> None:
-    """torch's definition, or ours, of standard deviations that are not negative."""
+    """torch's definition, or ours, with eager's check that standard deviations are not negative."""
     known = DEFINITIONS.get(operator) or known_decompositions()[operator]
 
     @defines(operator)
@@ -310,7 +315,7 @@ _of_a_deviation(aten.normal.Tensor_Tensor, 1)
     aten.replication_pad3d_backward.default,
 )
 def replication_pad_backward(grad: Tensor, x: Tensor, padding: Sequence[Any]) -> Tensor:
-    """The edges of each dimension get what their copies got; what was cut off gets nothing."""
+    """The edges of each dimension get the gradients of their copies; removed elements get zero."""
     for n in range(len(padding) // 2):
         dim, (before, after) = x.ndim - 1 - n, padding[2 * n : 2 * n + 2]
         size = x.shape[dim]

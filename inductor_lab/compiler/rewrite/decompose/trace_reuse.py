@@ -1,10 +1,10 @@
-"""Calls that are alike are taken apart once: what the first left in the graph is copied for others.
+"""Equal calls are decomposed once: the nodes of the first call are copied for the others.
 
-    native_layer_norm(x, [768], w, b, 1e-5)     twelve layers: traced in one, copied in eleven
+    native_layer_norm(x, [768], w, b, 1e-5)     twelve layers: traced once, copied eleven times
 
-Each operator that a definition calls goes through PyTorch's dispatcher, functional and fake tensors
-and the tracer; a layer norm and its gradient are a third of what AOTAutograd traces of a
-transformer.  Names, order and metadata of the nodes are those of a trace.
+Each operator in a definition goes through PyTorch's dispatcher, functional tensors, fake tensors
+and the tracer; a layer norm and its gradient take a third of AOTAutograd's time for a transformer.
+The names, order and metadata of the nodes are those of a trace.
 
 Inductor has no counterpart.
 """
@@ -28,14 +28,14 @@ from inductor_lab.compiler.torch_door.torch_api import FakeTensor, OpOverload
 
 PLAIN = (bool, int, float, str, type(None), torch.dtype, torch.device, torch.layout,
          torch.memory_format)  # fmt: skip
-"""Types of arguments that say by themselves what they are."""
+"""Types of arguments that are compared by value."""
 
 COPIED = ("val", "tensor_meta")
-"""What a trace makes of a node's result; all else in the metadata is that of the call."""
+"""Metadata of a node that is copied with its result; all other metadata belongs to the call."""
 
 
 Places = dict[int, tuple[int, torch.Tensor]]
-"""The tensors of a call by identity: a foreach operator has hundreds."""
+"""The tensors of a call by identity, because a foreach operator has hundreds."""
 
 
 class Unlike(Exception):
@@ -44,12 +44,11 @@ class Unlike(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a call left in the graph.
+    """The nodes that a call added to the graph.
 
-    inputs    the nodes of its tensors, in order
-    nodes     those of the operators that it called
-    results   for each result its node and the tensor; None for None
-    made_of   makes what the definition returned of its results
+    inputs    the nodes of its tensors, in order nodes     the nodes of the operators that it called
+    results   for each result its node and the tensor; None for None made_of   builds the return
+    value of the definition from the results
     """
 
     inputs: tuple[Node, ...]
@@ -59,14 +58,14 @@ class Trace:
 
 
 class Repeats:
-    """The definitions of a table, for the trace of a graph."""
+    """The definitions of a table, with their traces in one graph."""
 
     def __init__(self, table: Mapping[Any, Callable[..., Any]]) -> None:
         self.definitions = {op: partial(self.call, op, made) for op, made in table.items()}
         self._known: WeakKeyDictionary[Any, dict[Any, Trace | None]] = WeakKeyDictionary()
 
     def call(self, operator: Any, made: Callable[..., Any], *given: Any, **more: Any) -> Any:
-        """What the definition returns for these arguments; traced, or copied."""
+        """The result of the definition for these arguments; traced or copied."""
         tensors: Places = {}
         into = Tracing.now()
         try:
@@ -89,7 +88,8 @@ class Repeats:
 
 
 def _kind(value: Any, tensors: Places) -> Any:
-    """All that a definition may ask of an argument; its tensors are added to `tensors`, once."""
+    """Everything that a definition may depend on in an argument; adds each tensor to `tensors`
+    once."""
     if isinstance(value, FakeTensor):
         if value.layout is not torch.strided or value.dtype.is_complex or value.is_neg():
             raise Unlike
@@ -121,7 +121,7 @@ def _after(last: Node) -> tuple[Node, ...]:
 
 
 def _trace(inputs: tuple[Node, ...], nodes: tuple[Node, ...], made: Any, into: Tracing) -> Trace:
-    """The call whose nodes these are, if each can be made again from the call's tensors alone."""
+    """The trace of a call, if each of its nodes can be recreated from the tensors of the call."""
     called = frozenset(nodes)
     known = called.union(inputs)
     for node in nodes:
@@ -129,7 +129,7 @@ def _trace(inputs: tuple[Node, ...], nodes: tuple[Node, ...], made: Any, into: T
             raise Unlike
     alone = isinstance(made, torch.Tensor)
     if not (alone or isinstance(made, list | tuple)):
-        raise Unlike  # NotImplemented: the operator is left whole
+        raise Unlike  # NotImplemented: the operator is not decomposed
     results = tuple(_result(one, called, into) for one in ([made] if alone else made))
     own = [found[0] for found in results if found is not None]
     if len({*own}) < len(own):
@@ -151,7 +151,7 @@ def _result(made: Any, called: Set[Node], into: Tracing) -> tuple[Node, torch.Te
 
 
 def _is_plain(target: Any) -> bool:
-    """Does a node do the same whenever and however often it runs?"""
+    """Does a node compute the same result each time it runs?"""
     return target is getitem or (
         isinstance(target, OpOverload)
         and not target._schema.is_mutable
@@ -160,7 +160,7 @@ def _is_plain(target: Any) -> bool:
 
 
 def _copied(trace: Trace, inputs: tuple[Node, ...], into: Tracing) -> Any:
-    """What the call of a trace returned, for other tensors."""
+    """The results of a traced call for other tensors."""
     now = dict(zip(trace.inputs, inputs, strict=True))
     for node in trace.nodes:
         args, kwargs = map_arg((node.args, node.kwargs), now.__getitem__)
