@@ -33,7 +33,7 @@ ATTENTION = torch.nn.functional.scaled_dot_product_attention
 _READERS = (ATTENTION, torch.nn.functional.embedding)
 """Functions that read a mask or its positions and return no view of them."""
 MASK, CAUSAL = (3, "attn_mask"), (5, "is_causal")
-"""Place and name of an argument."""
+"""Position and name of an argument."""
 
 _FACTORIES = (torch.arange, torch.ones, torch.zeros, torch.full)
 _FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
@@ -92,7 +92,8 @@ def _simplified(node: Node, mask: Node, value: torch.Tensor | None) -> bool:
 
 
 def _allows_all(value: torch.Tensor) -> bool:
-    once = [slice(None if stride else 1) for stride in value.stride()]  # one element of each expanded dimension
+    # one element of each expanded dimension
+    once = [slice(None if stride else 1) for stride in value.stride()]
     value = value[tuple(once)]
     return bool(value.all() if value.dtype is torch.bool else (value == 0).all())
 
