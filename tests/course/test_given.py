@@ -55,13 +55,14 @@ def test_a_pointwise_nest_may_be_computed_in_several_kernels() -> None:
 
 
 @pytest.mark.parametrize("mine, said", [
-    (lambda p: [["buf1"]], "buf2, buf3, buf4, buf5, buf6 would never be computed"),
+    (lambda p: [["buf1"]], "no group computes buf2, buf3, buf4, buf5, buf6"),
     (lambda p: 3, "a list of groups of buffers, not 3"), (lambda p: "buf1", "not 'buf1'"),
-    (lambda p: [["buf9"]], "buf9: no such loop nest"), (lambda p: [["buf0"]], "buf0: no such"),
-    (lambda p: [[["buf1"], 3]], "3, ['buf1']: no such loop nest"),
-    (lambda p: [None], "None: no such loop nest"),
-    (lambda p: [[n.buffer for n in p.nests]] * 2, "two groups have all of buf1, buf2, buf3"),
-    (lambda p: [[n.buffer for n in p.nests], ["buf2"]], "two groups have all of buf2: one would"),
+    (lambda p: [["buf9"]], "unknown loop nest: buf9"),
+    (lambda p: [["buf0"]], "unknown loop nest: buf0"),
+    (lambda p: [[["buf1"], 3]], "unknown loop nest: 3, ['buf1']"),
+    (lambda p: [None], "unknown loop nest: None"),
+    (lambda p: [[n.buffer for n in p.nests]] * 2, "two groups contain buf1, buf2, buf3"),
+    (lambda p: [[n.buffer for n in p.nests], ["buf2"]], "two groups contain buf2: one of them is redundant"),
 ])  # fmt: skip
 def test_a_schedule_that_is_no_schedule_is_refused(mine, said: str) -> None:
     with pytest.raises(Refused) as refused:

@@ -1,1 +1,1 @@
-"""From loop programs to schedules: which nests become one kernel, and the memory plan."""
+"""Convert a loop program to a schedule: fuse nests into kernels, order them, plan memory."""

@@ -1,7 +1,7 @@
 """Memory traffic, arithmetic and launches of nests, groups and extern calls.
 
-Before fusion each nest is a kernel of its own; after fusion each group is one.  A kernel moves each
-buffer once, and of a buffer only the elements that it touches: a broadcast row counts as one row.
+Before fusion each nest is a kernel; after fusion each group is a kernel.  A kernel moves each
+buffer once, and only the elements that it touches: a broadcast row counts as one row.
 
 `((x + 1) * 2).sin()` on n floats: 3 kernels, 6 passes and 24n bytes before; 1, 2 and 8n after.
 
@@ -21,7 +21,7 @@ from inductor_lab.compiler.schedule.schedule import Cost
 
 
 def cluster_cost(cluster: Cluster) -> Cost:
-    """What one kernel costs that computes all of a cluster."""
+    """The cost of one kernel that computes the cluster."""
     return Cost(
         bytes_read=cluster.bytes_read,
         bytes_written=cluster.bytes_written,
@@ -32,7 +32,7 @@ def cluster_cost(cluster: Cluster) -> Cost:
 
 
 def extern_cost(call: ExternCall, buffers: Mapping[str, Buffer]) -> Cost:
-    """What a library call reads and writes at least, and its arithmetic."""
+    """The minimum that a library call reads and writes, and its arithmetic."""
     read: dict[str, int] = {}
     for view in call.views:
         amount = storage_elements(view.layout) * buffers[view.buffer].dtype.itemsize

@@ -1,8 +1,7 @@
-"""What a nest asks for once producers are evaluated on demand.
+"""The buffers that a nest reads, and at which indices, when producers are inlined.
 
 `buf1[i0] = sin(buf0[i0 + 1])` with `buf0[i0] = x[i0] * 2` inlined demands buf0 at [i0 + 1], and
-through it x at [i0 + 1].  Each buffer is demanded at each place once, however often bodies mention
-it.
+through it x at [i0 + 1].  Each (buffer, index) pair appears once, however often bodies contain it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from inductor_lab.compiler.ir.program import Nest, Pointwise
 from inductor_lab.compiler.schedule.facts import Place
 
 Demand = dict[tuple[str, Place], Expr | None]
-"""(buffer, place) → the producer's body at that place; None for what is loaded from memory."""
+"""(buffer, place) → the producer's body at that place; None if it is loaded from memory."""
 
 
 def demand(nest: Nest, producers: Mapping[str, Pointwise]) -> Demand:

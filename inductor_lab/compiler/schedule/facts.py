@@ -1,7 +1,7 @@
-"""What the scheduler often asks about one nest or one load, computed once.
+"""Facts about nests and loads that the scheduler needs often, computed once.
 
-Two numbers matter for a load: how many different elements it touches (that is memory traffic) and
-how many times the loop evaluates it (that is work, if the buffer is not loaded but recomputed).
+Two numbers matter for a load: how many different elements it touches (the memory traffic) and how
+many times the loop evaluates it (the work if the buffer is recomputed instead of loaded).
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from inductor_lab.compiler.ir.ops import OPS
 from inductor_lab.compiler.ir.program import Buffer, Layout, Nest, Pointwise, Reduction, Scatter
 
 Place: TypeAlias = tuple[Index, ...]
-"""Where a buffer is loaded: one index for each of its dimensions."""
+"""The place of a load: one index per dimension of the buffer."""
 
 Box: TypeAlias = tuple[tuple[int, int], ...]
-"""Smallest and largest index in each dimension, both included."""
+"""The smallest and the largest index in each dimension, both inclusive."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NestFacts:
-    """A nest with its position in the program and what its body holds.
+    """A nest, with its position in the program and facts about its body.
 
-    loads    (buffer, place) for each different load, those inside gathered indices included
+    loads    (buffer, place) of each different load, including loads inside gathered indices
     flops    arithmetic of one evaluation of the body
-    ops      operations in the body, a measure of how much code it becomes
+    ops      operations in the body: a measure of code size
     volume   how often the body is evaluated: the product of all axes (symbols hinted)
-    loops    its axes, the outermost loop first: what is stored goes along its memory
-    product  the product of matrices that it is, or whose sums it rounds; "" if there is none
+    loops    its axes, outermost loop first; stores are in memory order
+    product  the buffer of the matrix product that the nest computes or rounds; "" if none
     """
 
     nest: Nest
@@ -64,7 +64,7 @@ Facts: TypeAlias = Mapping[str, NestFacts]
 
 
 def nest_facts(nest: Nest, position: int, layout: Layout, known: Facts) -> NestFacts:
-    """The facts of a nest that stores in this layout, given those of the nests before it."""
+    """The facts of a nest that stores in this layout; `known` are the facts of earlier nests."""
     loads: dict[tuple[str, Place], None] = {}
     flops = int(not isinstance(nest, Pointwise))
     ops = 1
@@ -82,7 +82,7 @@ def nest_facts(nest: Nest, position: int, layout: Layout, known: Facts) -> NestF
     volume = prod([*(hint(axis.size) for axis in nest.axes), *lengths])
     products = [b for b, _ in loads if b in known and known[b].product == b]
     product = nest.buffer if product_of(nest) else products[0] if products else ""
-    flops = 2 if product == nest.buffer else flops  # as a library's: conversions are loads
+    flops = 2 if product == nest.buffer else flops  # as in a library call: conversions are loads
     any_order = isinstance(nest, Pointwise | Reduction)
     strides = dict(zip(nest.axes, layout.stride, strict=True)) if any_order else {}
     axes = sorted(nest.axes, key=lambda axis: -hint(strides.get(axis, 0)))
@@ -91,7 +91,7 @@ def nest_facts(nest: Nest, position: int, layout: Layout, known: Facts) -> NestF
 
 
 def real_axes(axes: Iterable[Axis]) -> tuple[Axis, ...]:
-    """The axes that are not of size 1, which are the only ones that indices mention."""
+    """The axes whose size is not 1; only these occur in indices."""
     return tuple(axis for axis in axes if not is_int(axis.size, 1))
 
 
@@ -99,10 +99,10 @@ def real_axes(axes: Iterable[Axis]) -> tuple[Axis, ...]:
 class Access:
     """One load of a buffer in a loop nest.
 
-    elements      different elements touched
+    elements      number of different elements touched
     box           the range of each index
-    evaluations   how often the load is evaluated if it sits in the outermost loop that it can:
-                  what depends on the rows alone is evaluated once a row
+    evaluations   how often the load is evaluated if it is hoisted as far as possible: a load that
+                  depends only on the row is evaluated once per row
     """
 
     elements: int
@@ -129,9 +129,9 @@ def access(place: Place, loops: tuple[Axis, ...], layout: Layout) -> Access:
 
 
 def touched(accesses: Sequence[Access], buffer: Buffer) -> int:
-    """Elements of a buffer that several loads touch together; the same range counts once.
+    """The number of elements of a buffer that several loads touch; equal ranges count once.
 
-    Different ranges are added up and never exceed their bounding box or the storage.
+    Different ranges are added; the sum is limited by their bounding box and by the storage.
     """
     if len(accesses) == 1:
         return accesses[0].elements
@@ -146,7 +146,7 @@ def touched(accesses: Sequence[Access], buffer: Buffer) -> int:
 
 
 def storage_elements(layout: Layout) -> int:
-    """Different elements that a layout has: dimensions of stride 0 repeat the same ones."""
+    """The number of different elements of a layout: dimensions of stride 0 repeat elements."""
     pairs = zip(layout.size, layout.stride, strict=True)
     return prod(hint(size) for size, stride in pairs if not is_int(stride, 0))
 
@@ -156,7 +156,7 @@ def _volume(box: Iterable[tuple[int, int]]) -> int:
 
 
 def _bounds(index: Index) -> tuple[int, int]:
-    """Range of an index with symbols hinted."""
+    """The range of an index, with symbols hinted."""
     if index is ZERO:
         return 0, 0
     low = high = hint(index.constant)

@@ -1,8 +1,7 @@
-"""Run a schedule with torch: what its kernels are meant to compute.
+"""Interpret a schedule with torch: the reference for its kernels.
 
-Group by group, as code generators see them: a load of an inlined producer is the value of the
-producer's body at that place, and everything else that a group makes is computed in full, nest by
-nest.
+Groups run one after the other.  A load of an inlined producer is the value of the producer's body
+at that place; all other nests of a group are computed in full.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Key: TypeAlias = tuple[str, Place]
 
 
 def run_schedule(schedule: Schedule, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """The graph's outputs for real tensors; see `Schedule.run`."""
+    """The graph's outputs for the given tensors; see `Schedule.run`."""
     with torch.no_grad():
         run = Run(schedule.program, inputs)
         for step in schedule.steps:
@@ -35,7 +34,7 @@ def run_schedule(schedule: Schedule, inputs: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def run_scheduled(run: Run, step: ScheduleStep) -> None:
-    """Run one group or call; what reaches memory is then among the run's buffers."""
+    """Run one group or call; its stored buffers are then in `run.env`."""
     if isinstance(step, ExternCall):
         run.call(step)
     else:
@@ -54,8 +53,10 @@ def _run_group(run: Run, group: Group) -> None:
 
 
 def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
-    """All elements of a nest; producers are evaluated first, each at the places that are asked for,
-    over the axes of this nest."""
+    """All elements of a nest.
+
+    Producers are evaluated first, at the demanded places, over the axes of this nest.
+    """
     device = run.device(run.program.buffers[nest.buffer].device)
     if isinstance(nest, Reduction) and nest.kind == "bisect":
         whole = _with_bodies(nest.body, group.inlined)
@@ -80,8 +81,7 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
 
 
 def _with_bodies(body: Expr, producers: Mapping[str, Pointwise]) -> Expr:
-    """The body with every load of a producer replaced by what it stands for: a search evaluates it
-    at places that are not known before."""
+    """The body with all producers inlined: a search evaluates it at places not known in advance."""
 
     def rebuild(node: Expr) -> Expr:
         if isinstance(node, Load) and node.buffer in producers:
@@ -92,7 +92,7 @@ def _with_bodies(body: Expr, producers: Mapping[str, Pointwise]) -> Expr:
 
 
 def _in_order(bodies: Mapping[Key, Expr]) -> Iterable[Key]:
-    """Each after those that its body, or its place, loads."""
+    """The keys in topological order: each after the producers that its body or its place loads."""
     needs = {
         key: [(load.buffer, load.index) for load in body.loads()] for key, body in bodies.items()
     }
@@ -100,13 +100,15 @@ def _in_order(bodies: Mapping[Key, Expr]) -> Iterable[Key]:
 
 
 def _perhaps_outside(body: Expr) -> Expr:
-    """The value for a consumer that looks at it only where a mask holds: elsewhere its indices
-    may be out of range, so nothing may be read there."""
+    """The value for a consumer that uses it under a mask.
+
+    Where the mask is false, the indices may be out of range, so nothing may be read there.
+    """
     return Masked(Const(True, torch.bool), body, Const(0, body.dtype))
 
 
 def _with_temps(body: Expr, temps: Mapping[Key, Temp]) -> Expr:
-    """The body with loads of evaluated producers replaced, those inside gathered indices too."""
+    """Replace loads of evaluated producers by temps, also inside gathered indices."""
 
     def rebuild(node: Expr) -> Expr:
         if isinstance(node, Load) and (node.buffer, node.index) in temps:

@@ -1,12 +1,12 @@
-"""Keep float32 where one operation of a kernel hands a float16 or bfloat16 to the next.
+"""Keep float32 between the operations of a kernel instead of rounding to float16 or bfloat16.
 
     buf0 = bf16(mul(f32(x), 1.1))               buf0 = mul(f32(x), 1.1)          inlined
     buf1 = bf16(sin(f32(buf0)))          →      buf1 = bf16(sin(buf0))           stored
 
-Only what exists as an expression alone is kept; what reaches memory is rounded.  By default nothing
-is: a value is rounded after every operation, as in eager.
+This applies only to inlined values; stored values are rounded.  It is off by default: a value is
+rounded after every operation, as in eager mode.
 
-Inductor: `config.emulate_precision_casts`, whose default is the opposite.
+Inductor: `config.emulate_precision_casts`, with the opposite default.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOW = (torch.float16, torch.bfloat16)
 
 
 def keep_precision(schedule: Schedule) -> Schedule:
-    """The schedule whose kernels round only what they store."""
+    """The schedule, with kernels that round only the values that they store."""
     steps = (_group(step) if isinstance(step, Group) else step for step in schedule.steps)
     return replace(schedule, steps=tuple(steps))
 
@@ -58,7 +58,7 @@ def _group(group: Group) -> Group:
 
 
 def _exact(nest: Pointwise) -> Expr | None:
-    """The float32 value that a nest rounds, if that is what it does last."""
+    """The float32 value that a nest rounds, if rounding is its last operation."""
     match nest.body:
         case Op("convert", (value,), dtype) if dtype in LOW and value.dtype == torch.float32:
             return value

@@ -1,11 +1,11 @@
-"""Which intermediate takes over whose storage.
+"""Memory planning: decide which buffers reuse the storage of other buffers.
 
-A buffer is alive from the step that makes it to the last step that reads it.  A kernel's result
-may take the storage of one that is dead by then; or of one that dies in this very kernel, if the
-kernel reads the old element and writes the new one at the same place (in place).  The new value of
-an input is made in the input's storage on the same terms.  What writes to part of a buffer takes
-its storage (`lower/passes/in_place.py`).  Other inputs, constants and outputs of the graph are
-never taken over.
+A buffer is alive from the step that computes it to the last step that reads it.  A result may reuse
+the storage of a dead buffer.  It may also reuse the storage of a buffer that the same kernel reads
+last, if the kernel reads the old and writes the new element at the same place (in place).  The new
+value of an input is computed in the input's storage under the same conditions.  A write to part of
+a buffer uses its storage (`lower/passes/in_place.py`).  The storage of other inputs, of constants
+and of outputs is never reused.
 
 Inductor: `memory.py`, `codegen/wrapper.py` (`MemoryPlanningState`, `AllocateLine.plan`) and
 `scheduler.py` (`SchedulerNode.decide_inplace_update`).
@@ -45,13 +45,12 @@ from inductor_lab.compiler.schedule.schedule import Group, Lifetime, MemoryPlan,
 def plan_memory(
     program: LoopProgram, steps: Sequence[ScheduleStep], unfused: Sequence[Step] = ()
 ) -> MemoryPlan:
-    """Lifetimes of all buffers that steps make, and who reuses whom.
+    """The lifetimes of all computed buffers, and which buffer reuses which storage.
 
-    Peaks count intermediates and outputs, each from the step that makes it to its last reader;
-    `peak_after` counts shared storage once, for as long as any of its buffers needs it.  A buffer
-    whose storage is taken over later is not in `freed`: it ends with the one that took it.
-    `unfused` are the steps without fusion, for their peak; there too, a scatter continues its
-    base's storage.
+    Peaks count intermediates and outputs, each from the step that computes it to its last reader.
+    `peak_after` counts shared storage once, as long as any of its buffers is alive.  A buffer whose
+    storage is reused later is not in `freed`: the last buffer in the storage is.  `unfused` are the
+    steps without fusion, for their peak; there too, a scatter uses the storage of its base.
     """
     last = last_uses(program, steps)
     lifetimes = buffer_lifetimes(program, steps, last)
@@ -80,8 +79,11 @@ def plan_memory(
 
 
 def live_bytes(lives: Sequence[Lifetime], steps: int, reuse: Mapping[str, str]) -> list[int]:
-    """Bytes alive at each step.  Buffers that share a storage hold it from the first that is made
-    to the last that is read; the storage of an input is alive anyway, and counts for nothing."""
+    """Bytes alive at each step.
+
+    A shared storage is alive from the first write to the last read of its buffers.  The storage of
+    an input is always alive and is not counted.
+    """
     change: Counter[int] = Counter()
     for first, held in storages(lives, reuse).items():
         if first == held[0].buffer:
@@ -91,7 +93,7 @@ def live_bytes(lives: Sequence[Lifetime], steps: int, reuse: Mapping[str, str]) 
 
 
 def storages(lives: Sequence[Lifetime], reuse: Mapping[str, str]) -> dict[str, list[Lifetime]]:
-    """Those that take one storage after the other, by the buffer or input that had it first."""
+    """The buffers of each storage, in order; the key is the buffer or input that used it first."""
     first: dict[str, str] = {}
     found: dict[str, list[Lifetime]] = {}
     for life in lives:
@@ -104,9 +106,10 @@ def storages(lives: Sequence[Lifetime], reuse: Mapping[str, str]) -> dict[str, l
 def buffer_lifetimes(
     program: LoopProgram, steps: Sequence[ScheduleStep | Step], last: Mapping[str, int]
 ) -> tuple[Lifetime, ...]:
-    """When each buffer that a step makes is made and last read.
+    """The lifetime of each buffer that a step computes.
 
-    What a library call returns may be a view of its arguments, so these live as long.
+    The result of a library call may be a view of its arguments, so these live as long as the
+    result.
     """
     made = ((name, position) for position, step in enumerate(steps) for name in made_by(step))
     return tuple(
@@ -116,9 +119,9 @@ def buffer_lifetimes(
 
 
 def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep | Step]) -> dict[str, int]:
-    """The last step that reads each buffer, inputs included; see `buffer_lifetimes`.
+    """The last step that reads each buffer, including inputs; see `buffer_lifetimes`.
 
-    A collective reads its arguments until all of its results are waited for.
+    A collective reads its arguments until all its results have been waited for.
     """
     last: dict[str, int] = {}
     sent: dict[str, frozenset[str]] = {}
@@ -141,9 +144,11 @@ def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep | Step]) -> dic
 
 
 def new_values(program: LoopProgram) -> dict[str, str]:
-    """Buffers that could be made in an input's storage, and the input: nobody else returns them,
-    and they lie as the input does.  Where such a value is written to part by part, it is the buffer
-    that this begins with."""
+    """Buffers that could be computed in the storage of an input → the input.
+
+    Such a buffer is not returned elsewhere and has the input's layout.  If the new value is written
+    in several parts, the first buffer of this sequence is used.
+    """
     outputs = [view.buffer for view in views_in(program.outputs)]
     first = {given: value for value, given in made_for_inputs(program).items()}
     found = {}
@@ -160,15 +165,17 @@ def new_values(program: LoopProgram) -> dict[str, str]:
 
 
 def made_by(step: ScheduleStep | Step) -> tuple[str, ...]:
-    """Buffers that a step leaves in memory."""
+    """The buffers that a step stores to memory."""
     if not isinstance(step, Group):
         return written_by(step)
     return tuple(nest.buffer for nest in step.nests if nest.buffer in step.stored)
 
 
 def needed_by(step: ScheduleStep | Step) -> frozenset[str]:
-    """Buffers that a step reads from memory: each part of a combo for itself, for one may read
-    what another recomputes."""
+    """The buffers that a step reads from memory.
+
+    The parts of a combo are separate: one may read a buffer that another recomputes.
+    """
     if not isinstance(step, Group):
         return read_by(step)
     if step.combined:
@@ -179,19 +186,19 @@ def needed_by(step: ScheduleStep | Step) -> frozenset[str]:
 
 
 def may_alias(call: ExternCall) -> bool:
-    """Could a result share storage with an argument?  Matmuls and such never do."""
+    """Could a result share storage with an argument?  Results of matmuls and similar never do."""
     return call.reason not in ("library", "collective")
 
 
 def storage_bytes(buffer: Buffer) -> int:
-    """Bytes of a buffer's storage, symbols hinted."""
+    """Bytes of a buffer's storage, with symbols hinted."""
     if any(is_int(size, 0) for size in buffer.layout.size):
         return 0
     return hint(buffer.layout.storage_size) * buffer.dtype.itemsize
 
 
 class _Plan:
-    """Reuse decided so far; `live[p]` are the bytes alive while step p runs."""
+    """The reuse decisions so far; `live[p]` is the number of bytes alive while step p runs."""
 
     def __init__(
         self,
@@ -211,7 +218,7 @@ class _Plan:
         aliased = {n for s in steps if isinstance(s, ExternCall) and may_alias(s) for n in _all(s)}
         aliased |= _left_out(steps, last)
         self.holder: dict[str, str] = {}
-        """Inputs whose storage has another value by now, and the buffer that this is."""
+        """Inputs whose storage has a new value → the buffer of this value."""
         self.available: dict[object, list[str]] = {}
         for life in lifetimes:
             if life.last < len(steps) and life.nbytes and life.buffer not in aliased:
@@ -219,7 +226,7 @@ class _Plan:
                 self.available.setdefault(kind, []).append(life.buffer)
 
     def reuse_in(self, position: int, group: Group) -> None:
-        """Find a storage for each result of a group; a scatter's is that of its base."""
+        """Find a storage for each result of a group; a scatter uses the storage of its base."""
         (nest, *_) = group.nests
         if isinstance(nest, Scatter):
             self.continue_in(position, continued_by(nest))
@@ -247,7 +254,7 @@ class _Plan:
             candidates.remove(old)
 
     def continue_in(self, position: int, continued: Mapping[str, str]) -> None:
-        """Let buffers have the storages that they are written to."""
+        """Record that buffers use the storage of the buffers that they write to."""
         for new, old in continued.items():
             self.reuse[new] = old
             self.in_place.add(new)
@@ -261,13 +268,13 @@ class _Plan:
             self.in_storage_of(given, new, position)
 
     def input_of(self, name: str) -> str | None:
-        """The input in whose storage a buffer is, if it is in that of one."""
+        """The input whose storage a buffer uses, if any."""
         while name in self.reuse:
             name = self.reuse[name]
         return name if self.buffers[name].kind is BufferKind.INPUT else None
 
     def in_storage_of(self, given: str, new: str, position: int) -> None:
-        """The storage of an input has a new value, which takes no memory of its own."""
+        """Record that the storage of an input has a new value, which needs no other memory."""
         self.holder[given] = new
         for later in range(position, min(self.lives[new].last + 1, len(self.live))):
             self.live[later] -= self.lives[new].nbytes
@@ -276,8 +283,7 @@ class _Plan:
             candidates.remove(new)
 
     def made_in_input(self, position: int, group: Group, name: str, readers: Readers) -> bool:
-        """Make the new value of an input in the input's storage, if nobody reads the old value any
-        more."""
+        """Compute an input's new value in its storage, if nothing reads the old value later."""
         given = self.inputs.get(name)
         if given is None:
             return False
@@ -293,7 +299,7 @@ class _Plan:
         return True
 
     def affordable(self, dead: Sequence[str], position: int) -> str | None:
-        """The storage that died last of those that raise no peak if they are kept until now."""
+        """The most recently dead storage that can be kept until now without raising the peak."""
         most, start = 0, position
         for old in sorted(dead, key=lambda name: self.lives[name].last, reverse=True):
             life = self.lives[old]
@@ -305,12 +311,12 @@ class _Plan:
 
 
 def _kind_of_storage(buffer: Buffer) -> object:
-    """Buffers for which this is equal can take over each other's storage."""
+    """Buffers with equal keys can reuse each other's storage."""
     return buffer.device, buffer.dtype, buffer.layout.storage_size
 
 
 def _left_out(steps: Sequence[ScheduleStep], last: Mapping[str, int]) -> set[str]:
-    """Unused results: the library may return None in their place, and they have no storage."""
+    """Unused results: the library may return None instead of them, so they have no storage."""
     calls = ((n, step) for n, step in enumerate(steps) if isinstance(step, ExternCall))
     return {name for position, call in calls for name in made_by(call) if last[name] == position}
 
@@ -320,7 +326,7 @@ def _all(call: ExternCall) -> set[str]:
 
 
 class Readers:
-    """Who reads a buffer from memory in a group: a combo has many parts, each asks for its own."""
+    """The parts of a group that read each buffer from memory."""
 
     def __init__(self, group: Group) -> None:
         self.parts: dict[str, list[Group]] = {}
@@ -330,7 +336,7 @@ class Readers:
         self._demands: dict[str, Demand] = {}
 
     def demand(self, nest: Nest, producers: Mapping[str, Pointwise]) -> Demand:
-        """What a nest asks for; worked out once, for a nest has its place in one part alone."""
+        """The demand of a nest; computed once, because a nest belongs to exactly one part."""
         if nest.buffer not in self._demands:
             self._demands[nest.buffer] = demand(nest, producers)
         return self._demands[nest.buffer]
@@ -339,13 +345,13 @@ class Readers:
 def runs_in_place(
     group: Group, old: str, new: str, buffers: Mapping[str, Buffer], readers: Readers
 ) -> bool:
-    """May `new` be written over `old` by the kernel that reads it?
+    """May the kernel that reads `old` overwrite it with `new`?
 
-    Each element of `old` must be read for the last time when the element at its place is written:
-    the nest of `new` reads it at just that place, and other nests read it at that place in the same
-    loop body, or only at the same point of the outer axes and are over by then (reductions that
-    `new` waits for; an element for a whole row is loaded before its inner loops, and kept).  The
-    other parts of a combo run at the same time.
+    Each element of `old` must have been read for the last time when the element at its place is
+    written.  So the nest of `new` reads `old` only at this place.  Other nests read it at this
+    place in the same loop body, or at the same point of the outer axes and complete before
+    (reductions that `new` depends on; an element for a row is loaded once, before the inner loops).
+    Other parts of a combo run at the same time, so they must not read it.
     """
     if any(new not in part.stored for part in readers.parts.get(old, ())):
         return False
@@ -387,20 +393,23 @@ def runs_in_place(
 
 
 def _one_body(group: Group) -> bool:
-    """Do all nests run in one loop body?  There, nest after nest loads and stores, and what was
-    loaded once is not loaded a second time, unless it was loaded under a mask."""
+    """Do all nests run in one loop body?
+
+    In one body, nests load and store one after the other, and a value is loaded only once, unless
+    it was loaded under a mask.
+    """
     axes = set(group.axes)
     return all(isinstance(n, Pointwise) and set(real_axes(n.axes)) == axes for n in group.nests)
 
 
 def _guarded(nest: Nest, asked: Demand) -> bool:
-    """Does a nest load anything under a mask only?"""
+    """Does a nest have masked loads?"""
     bodies = (nest.body, *(body for body in asked.values() if body is not None))
     return any(isinstance(node, Masked) for body in bodies for node in body.walk())
 
 
 def _ancestors(nest: Nest, group: Group) -> set[str]:
-    """Reductions of the group that must be complete before the nest can run."""
+    """The reductions of the group that must be complete before the nest can run."""
     makers: dict[str, Nest] = {**group.inlined, **{n.buffer: n for n in group.nests}}
     found: set[str] = set()
     waiting = [nest]

@@ -1,7 +1,7 @@
-"""What the scheduler decided: groups in order, every decision with its reasons, and what it costs.
+"""The result of the scheduler: groups in order, all decisions with their reasons, and costs.
 
-Inductor: `scheduler.py` (FusedSchedulerNode, can_fuse) and `memory.py`; there the reasons are
-logged, here they are returned.
+Inductor: `scheduler.py` (FusedSchedulerNode, can_fuse) and `memory.py`; it logs the reasons, while
+we return them.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from inductor_lab.compiler.ir.value import Value
 from inductor_lab.compiler.schedule.row_parts import InParts
 
 Choice: TypeAlias = Literal["rules", "forced", "forbidden", "disabled"]
-"""Who decided on a pair: the rules, or the options."""
+"""Whether the rules or the options decided on a pair."""
 
 Kind: TypeAlias = Literal["legality", "profit"]
-"""Must a rule hold, or should it?"""
+"""A legality rule must hold; a profit rule should hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One rule's answer for one pair; `reason` is None where the rule has nothing against it."""
+    """One rule's answer for one pair; `reason` is None if the rule accepts the pair."""
 
     rule: str
     kind: Kind
@@ -39,12 +39,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Decision(Value):
-    """Were two nests put into one group, and what did every rule say?
+    """Whether two nests were fused into one group, with the verdict of every rule.
 
-    A producer and its consumer are fused vertically, two that read the same data horizontally, and
-    two that have nothing in common become one kernel as a combo.  A write to part of a buffer (the
-    producer) is "in place" if it goes to the buffer's own storage: `fused` says that it does.
-    `choice` is "rules", or "forced", "forbidden", "disabled" where `Options.fusion` decided.
+    A producer and its consumer are fused vertically, two nests that read the same data
+    horizontally; two independent nests become a combo.  The relation "in place" is about a write to
+    part of a buffer (the producer): `fused` is true if it writes to the buffer's own storage.
+    `choice` is "rules", or "forced", "forbidden", "disabled" if `Options.fusion` decided.
     """
 
     producer: str
@@ -58,7 +58,7 @@ class Decision(Value):
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """All decisions: those about fusion in the order they were taken, then those about writes."""
+    """All decisions: first those about fusion, in order, then those about writes."""
 
     all: tuple[Decision, ...]
 
@@ -69,8 +69,10 @@ class Decisions:
         return len(self.all)
 
     def about(self, producer: str, consumer: str) -> Decision:
-        """The decision for a pair of buffers, the first if there are several; raises UnknownName if
-        the pair was never considered."""
+        """The (first) decision for a pair of buffers.
+
+        Raises UnknownName if the pair was never considered.
+        """
         return self._about(producer, consumer)[0]
 
     def _about(self, producer: str, consumer: str) -> list[Decision]:
@@ -83,7 +85,7 @@ class Decisions:
         )
 
     def explain(self, producer: str, consumer: str) -> str:
-        """Every rule with its verdict and reason, as text; a write in place has one of its own."""
+        """Every rule with its verdict and reason, as text; all decisions if there are several."""
         found = self._about(producer, consumer)
         return "\n\n".join(str(perform("decision_text", decision)) for decision in found)
 
@@ -116,23 +118,22 @@ _COUNTED = operator.attrgetter(*(count.name for count in fields(Cost)))
 class Group:
     """Nests that become one kernel.
 
-    All nests share the outer `axes` (the very same Axis values; none of size 1): each stored nest
-    and each reduction visits every point of `axes`, and at one point of them it reads of the
-    group's other nests only what belongs to that same point.  So the points of `axes` are
-    independent, and a kernel runs them in parallel.  Axes of a nest that are not in `axes` are
-    inner: a nest's own loop per point.  The axis of a scan is inner, and nests that read it here do
-    so in step (`schedule/fusion/scans.py`).
+    All nests share the outer `axes` (the same Axis values; none of size 1): each stored nest and
+    each reduction visits every point of `axes`, and at one point it reads other nests of the group
+    only at the same point.  So the points of `axes` are independent, and a kernel runs them in
+    parallel.  Axes of a nest that are not in `axes` are inner: loops inside each point.  The axis
+    of a scan is inner, and nests of the group read the scan in step (`schedule/fusion/scans.py`).
 
     nests     in data-flow order: reductions, scans, and the pointwise nests that are stored
-    stored    buffers that reach memory; a reduction that is not here lives in a register per point,
-              a scan in a register per element
-    inlined   pointwise producers that exist only as expressions: a load of one at any index means
-              its body with its axes replaced; their own axes are theirs alone
-    combined  the groups that a combo is made of: independent of one another, each with axes of its
-              own, run at the same time by one kernel.  What a combo says of itself (`axes` apart,
-              which is empty) holds for all of them together.  Empty for any other group.
-    in_parts  how the points of `axes` are visited where a nest is reduced over them; such a nest
-              has the part among its axes, and nobody in the group reads it
+    stored    buffers that are stored to memory; other reductions stay in a register per point,
+              other scans in a register per element
+    inlined   pointwise producers that exist only as expressions: a load at any index means the body
+              with its axes replaced; their axes are not shared
+    combined  the groups of a combo: they are independent, have separate axes, and run at the same
+              time in one kernel.  The other fields of a combo describe all groups together, except
+              `axes`, which is empty.  Empty if the group is not a combo.
+    in_parts  how the points of `axes` are visited if a nest is reduced over them; such a nest has
+              the part axis, and no nest of the group reads it
     """
 
     name: str
@@ -146,17 +147,17 @@ class Group:
     in_parts: InParts | None = None
 
     def crosses(self, nest: Nest) -> bool:
-        """Is it reduced over points of the group?"""
+        """Is the nest reduced over points of the group?"""
         return self.in_parts is not None and self.in_parts.part in nest.axes
 
     @property
     def visited(self) -> frozenset[Axis]:
-        """The axes of its nests that stand for its points."""
+        """The axes of nests that enumerate the points of the group."""
         return frozenset((*self.axes, *(self.in_parts.axes if self.in_parts else ())))
 
     @property
     def parts(self) -> tuple[Group, ...]:
-        """The groups of a combo; of any other group, itself."""
+        """The groups of a combo; for any other group, the group itself."""
         return self.combined or (self,)
 
     def __repr__(self) -> str:
@@ -170,9 +171,9 @@ ScheduleStep: TypeAlias = Group | ExternCall
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """A buffer is made by step `first` and last used by step `last` (positions in the schedule).
+    """Step `first` computes a buffer, and step `last` uses it last (positions in the schedule).
 
-    Outputs of the graph live to `len(steps)`.
+    For outputs of the graph, `last` is `len(steps)`.
     """
 
     buffer: str
@@ -183,16 +184,16 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Which intermediate takes over whose storage.
+    """Which buffers reuse the storage of other buffers.
 
-    reuse     buffer → the dead buffer whose storage it takes (same device, dtype and byte size),
-              or the input that it is the new value of
-    in_place  the subset of `reuse` where one kernel reads the old and writes the new element by
-              element at the same places, or writes to a part of what is there
-    freed     step position → buffers that are dead after it, less those whose storage somebody
-              takes over later: that storage ends with the buffer that took it
+    reuse     buffer → the dead buffer whose storage it reuses (same device, dtype and byte size),
+              or the input whose new value it is
+    in_place  the subset of `reuse` where one kernel reads each old element and writes the new
+              element at the same place, or writes to a part of the buffer
+    freed     step position → buffers that are dead after it, except those whose storage is reused
+              later: the last buffer in that storage is freed
     peak_before, peak_after   bytes of live intermediates and outputs without and with the plan
-    peak_unfused  the same without fusion (one kernel for each op) and without the plan
+    peak_unfused  the same without fusion (one kernel per op) and without the plan
     """
 
     lifetimes: tuple[Lifetime, ...]
@@ -204,14 +205,14 @@ class MemoryPlan:
     peak_unfused: int = 0
 
     def storage(self, name: str) -> str:
-        """The buffer or input that first had the storage of this one."""
+        """The buffer or input that used the storage of this buffer first."""
         while name in self.reuse:
             name = self.reuse[name]
         return name
 
 
 def fused_text(steps: int, library_calls: int) -> str:
-    """The kernels after fusion, without counting library calls as kernels.
+    """The number of kernels after fusion; library calls are counted separately.
 
     >>> fused_text(2, 0), fused_text(121, 84)
     ('2 fused', '37 generated + 84 library calls')
@@ -223,7 +224,7 @@ def fused_text(steps: int, library_calls: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Schedule(Shown):
-    """Groups and extern calls in the order they run."""
+    """Groups and extern calls in execution order."""
 
     program: LoopProgram
     steps: tuple[ScheduleStep, ...]
@@ -244,7 +245,7 @@ class Schedule(Shown):
 
     @property
     def saved(self) -> float:
-        """Share of the memory traffic that fusion removed, 0 to 1."""
+        """The share of memory traffic that fusion removed, 0 to 1."""
         return 1 - self.after.bytes / self.before.bytes if self.before.bytes else 0.0
 
     def __repr__(self) -> str:
@@ -257,5 +258,5 @@ class Schedule(Shown):
         return str(perform("schedule_text", self))
 
     def run(self, *inputs: Any) -> tuple[Any, ...]:
-        """Interpret group by group with torch: what the kernels are meant to compute."""
+        """Interpret the schedule with torch, group by group: the reference for its kernels."""
         return tuple(perform("run_schedule", self, inputs))

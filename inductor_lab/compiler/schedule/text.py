@@ -29,12 +29,12 @@ _CHOICES = {
 
 
 def schedule_text(schedule: Schedule) -> str:
-    """The whole schedule: totals, kernels in order, memory."""
+    """The complete schedule: totals, kernels in order, memory."""
     return "\n".join(text.rstrip() for text, _ in schedule_lines(schedule)) + "\n"
 
 
 def schedule_lines(schedule: Schedule) -> tuple[TextLine, ...]:
-    """Every line with the FX nodes that it stands for."""
+    """Every line, with its FX nodes."""
     lines: list[TextLine] = [
         (repr(schedule), NO_ORIGINS),
         (f"unfused: {cost_text(schedule.before)}", NO_ORIGINS),
@@ -52,8 +52,7 @@ def schedule_lines(schedule: Schedule) -> tuple[TextLine, ...]:
 
 
 def group_lines(group: Group, schedule: Schedule) -> Iterable[TextLine]:
-    """One group: its name and outer axes, then its nests in program order with what becomes of
-    each."""
+    """One group: its name and outer axes, then its nests in program order with the role of each."""
     if group.combined:
         parts = counted(len(group.combined), "part")
         head = f"{group.name}  # {parts}, {cost_text(group.cost)}"
@@ -80,14 +79,14 @@ def group_lines(group: Group, schedule: Schedule) -> Iterable[TextLine]:
 
 
 def memory_lines(plan: MemoryPlan) -> Iterable[str]:
-    """The memory plan: peaks, then who takes over whose storage."""
+    """The memory plan: peaks, then storage reuse."""
     yield f"memory {peak_text(plan)}"
     for new, old in plan.reuse.items():
         yield f"  {new} reuses the storage of {old}" + (" in place" * (new in plan.in_place))
 
 
 MORE = "; fused kernels allocate some results earlier and keep their inputs alive longer"
-"""Why the peak after fusion is higher than the unfused one."""
+"""The reason if the peak after fusion is higher than the unfused peak."""
 
 
 def peak_text(plan: MemoryPlan) -> str:

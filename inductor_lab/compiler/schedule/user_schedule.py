@@ -1,14 +1,14 @@
-"""A schedule of the user's: which nests share a kernel is given, and verified.
+"""A user-defined schedule: the user chooses which nests share a kernel, and we verify the choice.
 
-    def mine(program):                     each loop nest a kernel of its own
+    def mine(program):                     each loop nest is a separate kernel
         return [[nest.buffer] for nest in program.nests]
 
     with lab.override(schedule=mine):
         c = lab.inspect(f, x)
 
-The groups are made by the scheduler's own walk, with every pair inside of a group forced and every
-other one forbidden.  So a given schedule goes on to memory plan and code like any other, and what
-the rules say against it is the reason that it is refused for.
+The scheduler creates the groups as usual, but every pair inside a group is forced, and every other
+pair is forbidden.  So memory planning and code generation work as for any other schedule, and if
+the rules refuse a group, the error contains their reason.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from inductor_lab.compiler.schedule.fusion.fuse import live_steps, schedule_prog
 from inductor_lab.compiler.schedule.schedule import Decision, Schedule
 
 Grouping: TypeAlias = Callable[[LoopProgram], Iterable[Iterable[str]]]
-"""From a program to groups of buffers; a pointwise buffer may be in several groups, each of which
-computes it anew."""
+"""A function from a program to groups of buffers; a pointwise buffer may be in several groups, and
+is then recomputed in each."""
 
 
 def scheduled_by(grouping: Grouping, program: LoopProgram, options: FusionOptions) -> Schedule:
-    """The schedule that a user's function asks for; raises Refused, with the reason, for one that
-    is not complete or not legal."""
+    """The schedule that a user's function defines.
+
+    Raises Refused, with the reason, if it is not complete or not legal.
+    """
     nests = [s.buffer for s in live_steps(program) if not isinstance(s, ExternCall)]
     groups = _named(grouping(program), nests)
     pairs = list(combinations(nests, 2))
@@ -51,35 +53,35 @@ def scheduled_by(grouping: Grouping, program: LoopProgram, options: FusionOption
     return schedule
 
 
-_TODO = "c.graphs[0].forward.schedule.decisions has what every rule says of every pair"
+_TODO = "c.graphs[0].forward.schedule.decisions has the verdict of every rule on every pair"
 
 
 def _named(given: Any, nests: list[str]) -> list[set[str]]:
-    """The groups as sets; every nest must be in one of them."""
+    """The groups as sets; every nest must be in a group."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise Refused(f"a schedule is a list of groups of buffers, not {given!r}")
     groups = [names for group in given if (names := _names(group))]
     for group in groups:
         if unknown := group - set(nests):
             known = ", ".join(nests)
-            raise Refused(f"{_listed(unknown)}: no such loop nest", todo=f"these: {known}")
+            raise Refused(f"unknown loop nest: {_listed(unknown)}", todo=f"loop nests: {known}")
     if missing := set(nests).difference(*groups):
-        raise Refused(f"{_listed(missing)} would never be computed: no group has it")
+        raise Refused(f"no group computes {_listed(missing)}")
     for smaller, larger in permutations(groups, 2):
         if smaller <= larger:
-            twice = f"two groups have all of {_listed(smaller)}: one would compute nothing new"
-            raise Refused(twice, todo="leave one of the two out")
+            twice = f"two groups contain {_listed(smaller)}: one of them is redundant"
+            raise Refused(twice, todo="remove one of the two groups")
     return groups
 
 
 def _names(group: Any) -> set[str]:
-    """A group as a set; a name by itself is a group of one."""
+    """A group as a set; a single name is a group of one."""
     alone = isinstance(group, str) or not isinstance(group, Iterable)
     return {str(name) for name in ([group] if alone else group)}
 
 
 def _why(schedule: Schedule, group: set[str]) -> str:
-    """The first legality rule that speaks against a pair inside of a group."""
+    """The first reason of a legality rule against a pair inside the group."""
     inside = [d for d in schedule.decisions if {d.producer, d.consumer} <= group and not d.fused]
     reasons = [reason for decision in inside for reason in _reasons(decision)]
     return reasons[0] if reasons else "its nests read neither each other nor the same buffer"

@@ -1,6 +1,6 @@
-"""What a legal schedule is.  Tests run this between phases; a violation is our own bug.
+"""Check that a schedule is legal.  Tests run this between phases; a violation is our own bug.
 
-Inductor: `scheduler.py` has assertions in many places; there is no single list.
+Inductor: `scheduler.py` has assertions in many places, not in one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from inductor_lab.compiler.schedule.schedule import Group, Schedule
 
 
 def verify_schedule(schedule: Schedule) -> None:
-    """Raise AssertionError, saying what is wrong, unless the schedule keeps all promises of
-    `Group`, of the order of steps, and of `MemoryPlan`."""
+    """Raise AssertionError with the error, unless the schedule satisfies all invariants.
+
+    These are the invariants of `Group`, of the order of steps, and of `MemoryPlan`.
+    """
     for group in schedule.groups:
         for part in group.parts:
             _verify_group(part)
@@ -35,9 +37,10 @@ def verify_schedule(schedule: Schedule) -> None:
 def _verify_group(group: Group) -> None:
     made = {nest.buffer: nest for nest in group.nests}
     assert group.nests, f"{group.name} computes nothing"
-    assert not made.keys() & group.inlined.keys(), f"{group.name} inlines what it also stores"
-    assert group.stored <= made.keys(), f"{group.name} stores what it does not compute"
-    assert len({axis.name for axis in group.axes}) == len(group.axes), f"{group.name}: axis names"
+    assert not made.keys() & group.inlined.keys(), f"{group.name} inlines a nest that it computes"
+    assert group.stored <= made.keys(), f"{group.name} stores a buffer that it does not compute"
+    unique = len({axis.name for axis in group.axes}) == len(group.axes)
+    assert unique, f"{group.name}: two axes have the same name"
     outer = set(group.axes)
     names = {axis.name for axis in outer}
     for nest in group.nests:
@@ -45,15 +48,16 @@ def _verify_group(group: Group) -> None:
         inner = set(real_axes((*nest.axes, *nest.reduce_axes))) - outer
         if group.in_parts and group.crosses(nest):
             steps = set(real_axes(nest.reduce_axes))
-            assert steps == set(real_axes(group.in_parts.steps)), f"{where} is summed over others"
+            summed = set(real_axes(group.in_parts.steps))
+            assert steps == summed, f"{where} is summed over axes other than the steps"
             _verify_loads(nest, group, made)
             continue
         assert outer <= set(nest.axes), f"{where} does not visit all outer axes"
         if isinstance(nest, Scatter):
-            assert outer == set(real_axes(nest.apart)), f"{where}: points of it may meet"
-            assert len(group.nests) == 1, f"{where} is not alone"
+            assert outer == set(real_axes(nest.apart)), f"{where}: its points may collide"
+            assert len(group.nests) == 1, f"{where}: a scatter shares its kernel with another nest"
             continue
-        assert not names & {axis.name for axis in inner}, f"{where}: two axes, one name"
+        assert not names & {axis.name for axis in inner}, f"{where}: two axes have the same name"
         if isinstance(nest, Pointwise):
             assert nest.buffer in group.stored, f"{where} is neither stored nor inlined"
         else:
@@ -64,12 +68,12 @@ def _verify_group(group: Group) -> None:
 
 
 def _verify_apart(combo: Group) -> None:
-    """The parts of a combo run at the same time: none may need what another one makes."""
-    assert not combo.combined or not combo.axes, f"{combo.name}: the axes are its parts'"
+    """The parts of a combo run at the same time: none may read a result of another part."""
+    assert not combo.combined or not combo.axes, f"{combo.name}: a combo has no axes itself"
     for part in combo.parts:
         others = {name for other in combo.parts if other is not part for name in other.stored}
         needed = sorted(others & (needed_by(part) | part.stored))
-        assert not needed, f"a part of {combo.name} needs {needed}, which another part makes"
+        assert not needed, f"a part of {combo.name} needs {needed}, which another part computes"
 
 
 def _verify_loads(nest: Nest, group: Group, made: dict[str, Nest]) -> None:
@@ -92,7 +96,7 @@ def _verify_order(schedule: Schedule) -> None:
     ready = {name for name in program.buffers if name not in computed}
     for step in schedule.steps:
         missing = needed_by(step) - ready
-        assert not missing, f"{step!r} needs {sorted(missing)}, which nobody has stored yet"
+        assert not missing, f"{step!r} needs {sorted(missing)}, which no step has stored yet"
         twice = ready.intersection(made_by(step))
         assert not twice, f"{sorted(twice)} are stored twice"
         ready.update(made_by(step))
@@ -101,17 +105,17 @@ def _verify_order(schedule: Schedule) -> None:
     used = outputs.union(*(needed_by(step) for step in schedule.steps))
     for group in schedule.groups:
         unused = group.stored - used
-        assert not unused, f"{group.name} stores {sorted(unused)}, which nobody reads"
+        assert not unused, f"{group.name} stores {sorted(unused)}, which no step reads"
 
 
 def _verify_memory(schedule: Schedule) -> None:
     plan = schedule.memory
     lives = {life.buffer: life for life in plan.lifetimes}
     outputs = schedule.program.leaving
-    assert len(set(plan.reuse.values())) == len(plan.reuse), "a storage is taken over twice"
+    assert len(set(plan.reuse.values())) == len(plan.reuse), "two buffers reuse the same storage"
     continued = storages_continued(schedule.program.steps)
     for new, old in plan.reuse.items():
-        assert old not in outputs, f"{new} takes the storage of the output {old}"
+        assert old not in outputs, f"{new} reuses the storage of the output {old}"
         if new in continued:
             assert old == continued[new], f"{new} writes to {continued[new]}, not to {old}"
             _verify_overwritten(schedule, old, lives[new].first)
@@ -123,26 +127,25 @@ def _verify_memory(schedule: Schedule) -> None:
         here, there = lives[old], lives[new]
         if new in plan.in_place:
             group = schedule.steps[there.first]
-            assert not isinstance(group, ExternCall), f"{new} is no result of a group"
+            assert not isinstance(group, ExternCall), f"{new} is not a result of a group"
             safe = runs_in_place(group, old, new, schedule.program.buffers, Readers(group))
             assert safe and here.last == there.first, f"{new} must not overwrite {old}"
         else:
-            assert here.last < there.first, f"{new} takes {old} while it is alive"
+            assert here.last < there.first, f"{new} reuses the storage of {old} while it is alive"
 
 
 def _verify_overwritten(schedule: Schedule, old: str, place: int) -> None:
-    """Step `place` writes to the storage of `old`: nobody reads that afterwards."""
+    """Step `place` writes to the storage of `old`: no later step may read `old`."""
     for step in schedule.steps[place + 1 :]:
         assert old not in needed_by(step), f"{step!r} reads {old}, which has been written to"
 
 
 def _verify_new_value(schedule: Schedule, given: str, old: str, new: str, made: int) -> None:
-    """`new` is made in the storage of the input `given`, which has the value `old`, by step `made`.
-    """
+    """Step `made` computes `new` in the storage of the input `given`, which has the value `old`."""
     program, step = schedule.program, schedule.steps[made]
     assert new_values(program).get(new) == given, f"{new} is not the new value of {given}"
     uses = last_uses(program, schedule.steps)
     last = max(uses.get(given, -1), uses.get(old, -1))
-    assert isinstance(step, Group) and last <= made, f"{given} is read after {new} is made in it"
+    assert isinstance(step, Group) and last <= made, f"{given} is read after {new} overwrites it"
     safe = uses.get(old, -1) < made or runs_in_place(step, old, new, program.buffers, Readers(step))
     assert safe, f"{new} must not overwrite {given}"

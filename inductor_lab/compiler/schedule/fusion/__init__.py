@@ -1,1 +1,1 @@
-"""Fusion: which loop nests become one kernel, and why."""
+"""Fusion: decide which loop nests become one kernel, and record the reasons."""

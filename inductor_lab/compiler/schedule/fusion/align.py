@@ -1,11 +1,11 @@
-"""Which axis of one cluster is which axis of the other.
+"""Match the outer axes of two clusters.
 
-Two clusters meet in a buffer that both load, or that one makes and the other loads.  Where the
-first has `buf[i0, r0]` and the second `buf[i0, i1]`, the outer axis i0 of one is i0 of the other;
-r0 and i1 are each one's own business.
+Two clusters share a buffer that both load, or that one computes and the other loads.  If the first
+accesses `buf[i0, r0]` and the second `buf[i0, i1]`, then the outer axis i0 of one corresponds to i0
+of the other; r0 and i1 remain separate inner axes.
 
-Inductor: `scheduler.py`, `MemoryDep.normalize_with_stride_order` and loop reordering do this by
-renaming all loops of both sides to one canonical order.
+Inductor: `scheduler.py`, `MemoryDep.normalize_with_stride_order` and loop reordering, which rename
+all loops of both sides to a canonical order.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member, renam
 
 
 def common_axes(first: Cluster, second: Cluster, shared: Sequence[str]) -> dict[Axis, Axis]:
-    """Outer axes of `first` → outer axes of `second` that walk the shared buffers together.
+    """Outer axes of `first` → outer axes of `second` that index the shared buffers in the same way.
 
-    Of all pairs of places the one that matches most axes wins.  If it matches any, or if nothing is
-    shared, axes left over on both sides are matched by position.
+    The pair of places that matches most axes is used.  If it matches any axis, or if no buffer is
+    shared, the remaining axes of both sides are matched by position.
     """
     best: dict[Axis, Axis] = {}
     enough = min(len(first.axes), len(second.axes))
@@ -37,7 +37,7 @@ def common_axes(first: Cluster, second: Cluster, shared: Sequence[str]) -> dict[
 
 
 def places_of(cluster: Cluster, buffer: str) -> Iterable[Place]:
-    """Where a cluster touches a buffer: where it stores it, or where it loads it."""
+    """The places where a cluster accesses a buffer: its store, or its loads."""
     if buffer in cluster.made:
         return (cluster.made[buffer].store,)
     return cluster.loads.get(buffer, ())
@@ -56,7 +56,7 @@ def _matching(
 
 
 def _alike(here: Index, there: Index) -> Iterable[tuple[Axis, Axis]]:
-    """Axes that step through a dimension alike: i0 and i1 of `8*i0 + r0` and `8*i1 + r0`."""
+    """Axes with the same stride in a dimension: i0 and i1 of `8*i0 + r0` and `8*i1 + r0`."""
     one, other = here.as_axis(), there.as_axis()
     if one is not None and other is not None:
         yield one, other
@@ -80,7 +80,7 @@ def _completed(
 
 
 def put_together(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -> Cluster:
-    """One cluster whose outer axes are the common ones, called as `second` calls them.
+    """Merge two clusters: the outer axes are the common axes, with their names in `second`.
 
     before:  first  (i0)      buf1[i0] = sum over r0 of x[i0, r0]
              second (i0, i1)  buf2[i0, i1] = x[i0, i1] / buf1[i0]
@@ -93,7 +93,7 @@ def put_together(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -
 
 
 def _new_names(member: Member, common: Mapping[Axis, Axis]) -> dict[Axis, Axis]:
-    """Common axes take the other side's names; inner axes are renamed where they would clash."""
+    """Common axes take the names of the other side; inner axes are renamed if names clash."""
     outer = {axis.name for axis in common.values()}
     taken = outer | {axis.name for axis in member.loops}
     names = {axis: common[axis] for axis in member.loops if axis in common}

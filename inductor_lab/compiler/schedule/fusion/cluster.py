@@ -1,8 +1,9 @@
-"""A group in the making: which nests it has, what it loads where, and what that costs.
+"""Clusters: groups under construction, with their nests, loads and costs.
 
-Clusters are values: inlining or joining makes a new one, so that a fusion can be judged by looking
-at the cluster it would give.  Loads are kept per member as (buffer, place) with everything inlined
-already expanded, each different place once; so long chains of cheap operations stay linear.
+A cluster is immutable: inlining or merging creates a new one, so that rules can evaluate the result
+of a fusion before it is applied.  Each member has its loads as (buffer, place), with inlined
+producers already expanded and each different place once.  So long chains of cheap operations take
+linear time.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ Loads: TypeAlias = dict[str, dict[Place, Access]]
 class Member:
     """A nest that the cluster computes in full.
 
-    `rename` gives its axes the names that the cluster uses; `loads` are all its loads, in those
-    axes, those of inlined producers included.  `in_parts` if it is reduced over outer axes of the
-    cluster; its loads are in these then (`mixed_order_reduction.py`).
+    `rename` maps its axes to the axes of the cluster.  `loads` are all its loads in terms of those
+    axes, including the loads of inlined producers.  `in_parts` is set if the nest is reduced over
+    outer axes of the cluster (`mixed_order_reduction.py`); its loads are then in terms of the outer
+    axes.
     """
 
     facts: NestFacts
@@ -50,19 +52,21 @@ class Member:
 
     @property
     def accumulates(self) -> bool:
-        """Is it a reduction or a scan, which runs a loop of its own at each point?"""
+        """Is it a reduction or a scan, which runs a separate loop at each point?"""
         return not isinstance(self.facts.nest, Pointwise)
 
     @property
     def scanned(self) -> Axis | None:
-        """The axis that a scan goes along, as the cluster names it; None if it is no scan."""
+        """The scanned axis, as an axis of the cluster; None if the nest is not a scan."""
         nest = self.facts.nest
         return self.rename.get(nest.axis, nest.axis) if isinstance(nest, Scan) else None
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
-        """The nest's axes as the cluster names them, one for each dimension of its buffer (of a
-        scatter: of what it stores)."""
+        """The nest's axes, as axes of the cluster: one per dimension of its buffer.
+
+        For a scatter: one per dimension of the values that it stores.
+        """
         return tuple(self.rename.get(axis, axis) for axis in self.facts.nest.axes)
 
     @cached_property
@@ -80,11 +84,12 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Members in program order and the producers inlined into them.
+    """Members in program order, and the producers that are inlined into them.
 
     axes      the outer axes that all members share
-    written   members whose buffer reaches memory, as far as is known by now
-    copied    flops of one evaluation of everything that is inlined here and computed elsewhere too
+    written   members whose buffer is stored to memory, as far as known at this time
+    copied    flops of one evaluation of the producers that are inlined here and also computed
+              elsewhere
     """
 
     axes: tuple[Axis, ...]
@@ -100,18 +105,18 @@ class Cluster:
 
     @cached_property
     def in_parts(self) -> InParts | None:
-        """How its points are visited where a member is reduced over them."""
+        """How the points are visited if a member is reduced over them."""
         return next((m.in_parts for m in self.members if m.in_parts), None)
 
     @property
     def points(self) -> int:
-        """Independent points, of which a machine computes many at a time."""
+        """The number of independent points, which can run in parallel."""
         axes = (self.in_parts.part,) if self.in_parts else self.axes
         return prod(hint(axis.size) for axis in axes)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The buffers of all nests that it has, in full or inlined."""
+        """The buffers of all its nests, members and inlined producers."""
         return (*self.made, *self.inlined)
 
     @cached_property
@@ -124,13 +129,13 @@ class Cluster:
 
     @property
     def scatter(self) -> Scatter | None:
-        """The scatter that it is, if it is one: that shares its kernel with no other nest."""
+        """The scatter, if the cluster is one; a scatter shares its kernel with no other nest."""
         nest = self.members[0].facts.nest
         return nest if isinstance(nest, Scatter) else None
 
     @cached_property
     def loads(self) -> dict[str, dict[Place, None]]:
-        """Every buffer that is loaded, with its places; inlined and made ones too."""
+        """Every buffer that is loaded, with its places, including inlined and computed buffers."""
         places: dict[str, dict[Place, None]] = {}
         for member in self.members:
             for buffer, found in member.loads.items():
@@ -139,7 +144,7 @@ class Cluster:
 
     @cached_property
     def reads(self) -> Mapping[str, Sequence[Access]]:
-        """Buffers that the kernel reads from memory, and all loads of each."""
+        """The buffers that the kernel reads from memory, with all loads of each."""
         found: dict[str, list[Access]] = {}
         for member in self.members:
             for name, places in member.loads.items():
@@ -169,7 +174,7 @@ class Cluster:
 
     @cached_property
     def operations(self) -> int:
-        """Operations of the text that it becomes: each inlined body once for each place."""
+        """The number of operations in the generated code: an inlined body counts once per place."""
         total = sum(member.facts.ops for member in self.members)
         for name, facts in self.inlined.items():
             total += facts.ops * sum(len(member.loads.get(name, ())) for member in self.members)
@@ -183,8 +188,11 @@ class Cluster:
 
     @cached_property
     def flops_kept(self) -> int:
-        """The same where several members that load a producer at one place share its value, as the
-        two loops over a row of softmax share `exp`: a kernel keeps what is dear to compute."""
+        """Arithmetic if members that load a producer at the same place share its value.
+
+        For example, the two loops over a row of softmax share `exp`: a kernel keeps expensive
+        values.
+        """
         total = sum(member.facts.flops * member.facts.volume for member in self.members)
         for name, facts in self.inlined.items():
             shared: Counter[Access] = Counter()
@@ -194,18 +202,18 @@ class Cluster:
         return total
 
     def flops_of(self, facts: NestFacts) -> int:
-        """Arithmetic spent on one inlined producer."""
+        """Arithmetic of one inlined producer."""
         accesses = (a for m in self.members for a in m.loads.get(facts.buffer, {}).values())
         return facts.flops * sum(a.evaluations for a in accesses)
 
     def places(self, facts: NestFacts) -> int:
-        """At how many places an element of a member reads a producer, at the most."""
+        """The maximum number of places at which one element of a member reads a producer."""
         return max((len(m.loads.get(facts.buffer, ())) for m in self.members), default=0)
 
     def recomputed_flops(self, facts: NestFacts) -> int:
-        """Arithmetic spent on a pointwise producer beyond evaluating each of its elements once.
+        """Additional arithmetic of a pointwise producer, beyond one evaluation per element.
 
-        A load of a member at another place than the one where it is stored evaluates it anew.
+        A load at a place other than the stored one evaluates the producer again.
         """
         if facts.buffer in self.inlined:
             return self.flops_of(facts) - facts.flops * facts.volume
@@ -220,7 +228,7 @@ class Cluster:
 
 
 def single(facts: NestFacts, buffers: Mapping[str, Buffer]) -> Cluster:
-    """A nest on its own."""
+    """A cluster of one nest."""
     nest = facts.nest
     loads: Loads = {}
     for buffer, place in facts.loads:
@@ -236,7 +244,7 @@ Expand: TypeAlias = Callable[[NestFacts, Place], tuple[tuple[str, Place], ...]]
 
 
 def expand_loads(facts: NestFacts, place: Place) -> tuple[tuple[str, Place], ...]:
-    """What is loaded to evaluate a producer at a place.
+    """The loads that are needed to evaluate a producer at a place.
 
     before:  buf0[i0, i1] = x[i1] + y[i0]      at [r0, 3]
     after:   x at [3], y at [r0]
@@ -250,7 +258,7 @@ def expand_loads(facts: NestFacts, place: Place) -> tuple[tuple[str, Place], ...
 
 
 def inline(cluster: Cluster, facts: NestFacts, expand: Expand, copy: bool = False) -> Cluster:
-    """The cluster with a pointwise producer evaluated on demand in the place of its loads.
+    """Inline a pointwise producer: replace its loads by its body.
 
     before:  buf1 = sin(buf0[i0])         loads buf0 at [i0]
     after:   buf1 = sin(x[i0] + 1)        loads buf0 (inlined) and x at [i0]
@@ -273,7 +281,7 @@ def _expanded(
     expand: Expand,
     cluster: Cluster,
 ) -> Loads:
-    """All loads of a member once the waiting evaluations are added."""
+    """All loads of a member, after the evaluations in `waiting` are added."""
     loads = dict(member.loads)
     fresh: set[str] = set()
     while waiting:
@@ -289,7 +297,7 @@ def _expanded(
 
 
 def reads_as_it_writes(cluster: Cluster, base: str) -> bool:
-    """Does a scatter read what it writes to only where `Scatter.may_read` allows it?"""
+    """Does a scatter read its base only where `Scatter.may_read` allows it?"""
     scatter = cluster.scatter
     if scatter is None or scatter.base != base:
         return False
@@ -299,16 +307,16 @@ def reads_as_it_writes(cluster: Cluster, base: str) -> bool:
 
 
 def _only_continues(cluster: Cluster, base: str) -> bool:
-    """Is the base read by nothing but the scatter's own combination of old and new?"""
+    """Is the base read only by the scatter itself, to combine old and new values?"""
     bodies = [root for facts in cluster.inlined.values() for root in facts.nest.roots]
     bodies += [root for member in cluster.members for root in member.facts.nest.roots]
     return all(load.buffer != base for body in bodies for load in body.loads())
 
 
 def demote(cluster: Cluster, escaping: frozenset[str], expand: Expand) -> Cluster:
-    """The cluster without stores of what is not read outside.
+    """Remove the stores of buffers that are not read outside the cluster.
 
-    A pointwise member that does not escape becomes inlined, others stay in a register.
+    A pointwise member that does not escape is inlined; other members stay in a register.
     """
     for member in reversed(cluster.members):
         if member.buffer not in escaping and not member.accumulates:
@@ -318,7 +326,7 @@ def demote(cluster: Cluster, escaping: frozenset[str], expand: Expand) -> Cluste
 
 
 def renamed(member: Member, rename: Mapping[Axis, Axis], buffers: Mapping[str, Buffer]) -> Member:
-    """The member with its axes called differently; `rename` is one to one."""
+    """The member with renamed axes; `rename` is one to one."""
     moved = {axis: Index.of(new) for axis, new in rename.items() if axis != new}
     if not moved:
         return member
@@ -331,7 +339,7 @@ def renamed(member: Member, rename: Mapping[Axis, Axis], buffers: Mapping[str, B
 def with_loads(
     member: Member, loads: Loads, moved: Mapping[Axis, Index], buffers: Mapping[str, Buffer]
 ) -> Member:
-    """The member with these loads, in which axes are replaced."""
+    """The member with these loads, after replacing axes in them."""
     found: Loads = {}
     for buffer, places in loads.items():
         for place in places:
@@ -343,8 +351,8 @@ def with_loads(
 def union(
     axes: tuple[Axis, ...], first: Cluster, first_members: Iterable[Member], second: Cluster
 ) -> Cluster:
-    """One cluster of the members of two; a nest that is a member of one and inlined in the other is
-    a member."""
+    """A cluster with the members of both; a member of one that is inlined in the other stays a
+    member."""
     members = sorted((*first_members, *second.members), key=lambda m: m.facts.position)
     made = {member.buffer for member in members}
     inlined = {**first.inlined, **second.inlined}

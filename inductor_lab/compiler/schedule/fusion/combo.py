@@ -1,13 +1,12 @@
-"""Combos: independent kernels of different sizes that run as one.
+"""Combos: run independent groups of different sizes as one kernel (horizontal fusion).
 
     exp_avg0 = lerp(exp_avg0, grad0, 0.1)         one kernel of 768 elements
     exp_avg1 = lerp(exp_avg1, grad1, 0.1)    →    and 2,359,296 elements: two loop nests
                                                   one after another, shared by all threads
 
-The nests have nothing to do with one another, so nothing is saved but the launches, and the
-threads that a small nest leaves idle.  That pays for an optimizer's step, which is a handful of
-operations on each of a hundred tensors.  Nests are compared if they could run at the same time:
-when one is next, with those that are ready as well.
+The nests are independent, so a combo saves only launches, and the threads that a small nest would
+leave idle.  This helps an optimizer step, which runs a few operations on each of a hundred tensors.
+Candidates are nests that could run at the same time: the next nest, and all others that are ready.
 
 Inductor: `ForeachKernelSchedulerNode` in `scheduler.py`, `codegen/triton_combo_kernel.py`.
 """
@@ -29,19 +28,19 @@ from inductor_lab.compiler.schedule.schedule import Decision
 
 MAX_POINTERS = 256
 MAX_OPERATIONS = 4096
-"""The largest combo: a GPU takes 4 KiB of arguments, and long texts compile slowly."""
+"""Limits of a combo: a GPU accepts 4 KiB of arguments, and large kernels compile slowly."""
 
 MAX_HELD = 1 << 20
-"""Bytes of intermediates that a combo may make earlier than they would be; and by which combos may
-raise the peak of a graph before results count as well."""
+"""Bytes of intermediates that a combo may allocate earlier than without it.  Also: if combos raise
+the peak of a graph by more than this, early results count too."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """May `cluster` run in one kernel with the clusters of `combo`?
+    """A question to the rules: may `cluster` run in one kernel with the clusters of `combo`?
 
-    `kept` are buffers that take no memory earlier: the results, which live to the end of the graph
-    anyway; or, where that raises its peak, only those that are made in the storage of an input.
+    `kept` are buffers that may be allocated early: the results, which live to the end of the graph.
+    If this raises the peak, only those that are computed in the storage of an input.
     """
 
     combo: tuple[Cluster, ...]
@@ -61,7 +60,7 @@ ComboRule = Callable[[Candidate], str | None]
 
 LEGALITY: dict[str, ComboRule] = {}
 PROFIT: dict[str, ComboRule] = {}
-"""What must hold, and what should hold for it to pay; in the order they are asked."""
+"""Legality rules and profit rules, in the order in which they run."""
 
 
 legality, profit = rule_of(LEGALITY), rule_of(PROFIT)
@@ -81,7 +80,7 @@ def combo_device(candidate: Candidate) -> str | None:
 
 @legality
 def combo_pointwise(candidate: Candidate) -> str | None:
-    """Reductions, scans and scatters divide their work among threads by themselves."""
+    """Reductions, scans and scatters parallelize their own work."""
     others = (cluster for cluster in candidate.all if not is_pointwise(cluster))
     for member in (member for cluster in others for member in cluster.members):
         kind = type(member.facts.nest).__name__.lower()
@@ -92,7 +91,7 @@ def combo_pointwise(candidate: Candidate) -> str | None:
 
 @profit
 def combo_size(candidate: Candidate) -> str | None:
-    """A kernel takes so many pointers, and its text should stay quick to compile."""
+    """A kernel has a limited number of pointers, and should compile quickly."""
     pointers = sum(len(c.reads) + len(c.written) for c in candidate.all)
     if pointers > MAX_POINTERS:
         return f"the kernel would take {pointers} pointers, more than {MAX_POINTERS}"
@@ -104,15 +103,17 @@ def combo_size(candidate: Candidate) -> str | None:
 
 @profit
 def combo_near(candidate: Candidate) -> str | None:
-    """What runs long before its turn finds its inputs in no cache, and keeps its results."""
+    """A group that runs much too early finds no inputs in the cache, and its results stay alive."""
     distance = abs(candidate.cluster.first - candidate.combo[-1].first)
     return f"they are {distance} steps apart" if distance > FAR else None
 
 
 @profit
 def combo_held(candidate: Candidate) -> str | None:
-    """Intermediates that are made early take memory until they are read; results do not, unless the
-    peak of the graph is between."""
+    """Intermediates that are computed early occupy memory until they are read.
+
+    Results do not count, unless they raise the peak of the graph.
+    """
     held = sum(_bytes(c, c.written - candidate.kept) for c in candidate.all)
     if held <= MAX_HELD:
         return None
@@ -127,9 +128,9 @@ def _bytes(cluster: Cluster, names: Iterable[str]) -> int:
 def grow(
     combo: list[Cluster], others: Iterable[Cluster], kept: frozenset[str], options: FusionOptions
 ) -> Iterator[Decision]:
-    """Add to a combo what may join it; `others`, in program order, could run at the same time.
+    """Add clusters to a combo; `others`, in program order, could run at the same time.
 
-    The first one that is too far away is the last one that is asked.
+    Stops at the first cluster that is too far away.
     """
     for cluster in others:
         candidate = Candidate(tuple(combo), cluster, kept)

@@ -1,16 +1,16 @@
-"""Fusion: which loop nests become one kernel.
+"""Fusion: decide which loop nests become one kernel.
 
-One walk over the program, from its last step to its first.  When a producer is visited,
-everybody who reads it has a cluster already, so the question is easy to put: does it vanish into
-its only reader (inlined), into each of its readers (copied), does it join the kernel of one of them
-(stored), or is it a kernel of its own?  Just before, the readers themselves may join, since they
-share an input (siblings).
+The scheduler visits the steps in reverse order, consumers before producers.  When it visits a
+producer, all its readers already have a cluster.  So there are four possibilities: the producer is
+inlined into its only reader (inlined) or into each of its readers (copied), it is computed in the
+kernel of one reader (stored), or it becomes a separate kernel.  Before that, the readers may be
+fused with each other, since they share an input (siblings).
 
 before:  buf0 = x + 1;  buf1 = buf0 * 2;  buf2 = sin(buf1)        three kernels
 after:   buf2 = sin((x + 1) * 2)                                  one
 
-Inductor: `scheduler.py`, `Scheduler.fuse_nodes`, which tries pairs in the order of a score, in up
-to ten rounds; and `ir.py`, `StorageBox.realize`, which inlines while it lowers.
+Inductor: `scheduler.py`, `Scheduler.fuse_nodes`, which tries pairs ordered by score, in up to ten
+rounds; and `ir.py`, `StorageBox.realize`, which inlines during lowering.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from inductor_lab.compiler.schedule.schedule import (
 
 
 def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
-    """Decide which nests become one kernel, in which order kernels run, and which storage they use.
+    """Decide which nests become one kernel, the order of kernels, and the storage of buffers.
 
-    Nests that reach no output are dropped.  Raises BadOption if `options.off` names no profit rule.
+    Dead nests are dropped.  Raises BadOption if `options.off` contains an unknown profit rule.
     """
     BadOption.refuse_unknown("fusion.off", options.off, (*PROFIT, *combo.PROFIT))
     steps = live_steps(program)
@@ -69,7 +69,7 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
 
 
 def _decision(write: PartialWrite) -> Decision:
-    """What was decided on a write while the program was made."""
+    """The decision about a write that was made during lowering."""
     verdicts = tuple(Verdict(a.rule, a.kind, a.reason) for a in write.answers)
     fused, names = write.in_place, (write.base, write.buffer)
     return Decision(*names, fused, "in place", choice=write.choice, verdicts=verdicts)

@@ -1,4 +1,4 @@
-"""From clusters to groups: nests with the group's axes, names, costs, and the order they run in."""
+"""Convert clusters to groups: nests with the group's axes, names, costs, and their order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from inductor_lab.compiler.schedule.order.step_order import Unit
 from inductor_lab.compiler.schedule.schedule import Cost, Decision, Group, ScheduleStep
 
 NAME_LENGTH = 64
-"""Names of groups are cut after the operation that exceeds this."""
+"""A group name contains only as many operations as fit in this length."""
 
 
 def make_steps(
@@ -37,11 +37,11 @@ def make_steps(
     options: FusionOptions,
     kept: frozenset[str],
 ) -> tuple[tuple[ScheduleStep, ...], tuple[Decision, ...]]:
-    """Groups and extern calls, each after all that it needs; among those that could run, the one
-    that comes first in the program runs first, in one kernel with others that are ready too.
+    """Groups and extern calls in order, and the decisions about combos.
 
-    `calls` are the extern calls by their position in the program; what is `kept` takes no memory
-    earlier in a combo.  The decisions are those about combos.
+    Each step comes after the steps that it needs.  Among the steps that are ready, the first in
+    program order runs first, if possible as a combo with other ready steps.  `calls` are the extern
+    calls by their position in the program; buffers in `kept` may be allocated early by a combo.
     """
     units: dict[int, Unit] = {cluster.first: cluster for cluster in clusters}
     units.update(calls)
@@ -66,7 +66,7 @@ def make_steps(
 
 
 def make_combo(clusters: Sequence[Cluster], number: int) -> Group:
-    """One group of several that run at the same time."""
+    """One group made of several groups that run at the same time."""
     parts = tuple(make_group(cluster, k) for k, cluster in enumerate(clusters))
     nests = tuple(nest for part in parts for nest in part.nests)
     inlined = {name: nest for part in parts for name, nest in part.inlined.items()}
@@ -83,7 +83,7 @@ def make_combo(clusters: Sequence[Cluster], number: int) -> Group:
 
 
 def make_group(cluster: Cluster, number: int) -> Group:
-    """The group that a cluster has become; `number` makes its name unique in the graph."""
+    """The group of a cluster; `number` makes its name unique in the graph."""
     inlined = sorted(cluster.inlined.values(), key=lambda facts: facts.position)
     nests = tuple(_with_group_axes(member) for member in cluster.members)
     sources = [facts.nest for facts in inlined]
@@ -101,9 +101,9 @@ def make_group(cluster: Cluster, number: int) -> Group:
 
 
 def group_name(nests: Iterable[Nest], number: int) -> str:
-    """`fused_<operations>_<number>`, as TorchInductor names its kernels.
+    """`fused_<operations>_<number>`, like the kernel names of TorchInductor.
 
-    The operations are the FX nodes that the nests came from, less the numbers at their ends.
+    The operations are the names of the FX nodes of the nests, without trailing numbers.
     """
     found = {re.sub(r"(_\d+)+$", "", origin) for nest in nests for origin in nest.origins}
     name = "fused"

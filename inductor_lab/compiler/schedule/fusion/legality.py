@@ -1,7 +1,7 @@
-"""What must hold for two nests to share a kernel.
+"""Legality rules: what must hold for two nests to share a kernel.
 
-A kernel runs the points of its group's outer axes independently, in any order, and all of its
-nests are over before the next kernel starts.  Each rule guards one part of that.
+A kernel runs the points of its group's outer axes independently, in any order, and completes before
+the next kernel starts.  Each rule checks one consequence of this.
 
 Inductor: `scheduler.py`, `Scheduler.can_fuse` and `can_fuse_vertical`.
 """
@@ -30,8 +30,8 @@ def same_device(pair: Pair) -> str | None:
 
 @legality
 def no_step_between(pair: Pair) -> str | None:
-    """No other step may need the one and be needed by the other: it could run neither before nor
-    after the kernel."""
+    """No step may depend on one nest while the other depends on it: such a step could run neither
+    before nor after the kernel."""
     if pair.between is None:
         return None
     return f"{pair.between} has to run between {pair.producer} and {pair.consumer}"
@@ -39,14 +39,16 @@ def no_step_between(pair: Pair) -> str | None:
 
 @legality
 def not_overwritten(pair: Pair) -> str | None:
-    """A write in place ends the life of what was there: who reads that has to run before it."""
+    """A write in place destroys the old value: steps that read the old value must run before it."""
     return pair.lost
 
 
 @legality
 def scatter_alone(pair: Pair) -> str | None:
-    """What is written at computed places is complete only when its kernel is over, and no other
-    nest visits the same points.  Producers may be evaluated in it, apart from its base."""
+    """A scatter is complete only after its kernel, and no other nest visits the same points.
+
+    Producers may be inlined into it, except its base.
+    """
     scatters = [cluster.scatter for cluster in (pair.first, pair.second)]
     for scatter in scatters:
         if scatter is not None and scatter.base == pair.producer:
@@ -58,7 +60,7 @@ def scatter_alone(pair: Pair) -> str | None:
 
 @legality
 def stored_once(pair: Pair) -> str | None:
-    """A buffer is written by one kernel; the others that need it load it."""
+    """One kernel writes a buffer; other kernels load it."""
     if pair.home is None:
         return None
     return f"{pair.producer} is already stored by the kernel of {pair.home}"
@@ -68,7 +70,7 @@ def stored_once(pair: Pair) -> str | None:
 def same_iteration_space(pair: Pair) -> str | None:
     """All nests of a kernel visit all points of its outer axes.
 
-    Reductions keep all their axes outer; a pointwise nest may turn some of its own into inner
+    All axes of a reduction's result are outer axes; some axes of a pointwise nest may become inner
     loops.
     """
     if pair.evaluated_on_demand or scatter_alone(pair):
@@ -93,8 +95,8 @@ def same_iteration_space(pair: Pair) -> str | None:
 
 @legality
 def same_point(pair: Pair) -> str | None:
-    """What one nest makes, another may read only at the same point of the outer axes: other points
-    may not have been computed yet."""
+    """A nest may read the result of another nest only at the same point of the outer axes: other
+    points may not have been computed yet."""
     if pair.evaluated_on_demand or scatter_alone(pair):
         return None
     back = {other: one for one, other in pair.common.items()}
@@ -105,8 +107,11 @@ def same_point(pair: Pair) -> str | None:
 
 @legality
 def in_step_with_scan(pair: Pair) -> str | None:
-    """What reads a scan in its own kernel runs in the scan's loop, element by element: it reads at
-    its own place along the scanned axis; if it is pointwise, it may read at the mirrored one."""
+    """A nest that reads a scan in the same kernel runs in the scan's loop, element by element.
+
+    It reads at its own position along the scanned axis; a pointwise nest may also read at the
+    mirrored position.
+    """
     if pair.merged is None:
         return None
     for member in pair.merged.members:
@@ -122,7 +127,7 @@ def in_step_with_scan(pair: Pair) -> str | None:
 
 
 def axes_cover(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -> bool:
-    """Do the common axes hold all axes of each side that has a reduction, or of either side?"""
+    """Do the common axes include all axes of each side with a reduction, else of either side?"""
     all_first = len(common) == len(first.axes)
     all_second = len(common) == len(second.axes)
     if first.accumulates or second.accumulates:

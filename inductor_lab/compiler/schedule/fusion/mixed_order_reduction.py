@@ -1,13 +1,13 @@
-"""Sums over the outer axes of a kernel, beside what it does with each of its rows.
+"""Mixed-order reduction: sum over the outer axes of a kernel in addition to its work on each row.
 
     buf0[i0] = sum over r0<2048 of x[i0, r0]                          along the rows
     buf1_parts[p0, i1] = sum over r0<16 of x[16*p0 + r0, i1]          across them
 
-The second, half of a long sum that was cut in parts (`lower/passes/split_reductions.py`), visits
-what the first visits if the first goes through its points part by part: i0 is at `16*part + step0`.
-A part is then one program, or one iteration of a thread, that keeps a sum for each element of a
-row; x is read once.  So do the gradients of a layer norm, and the gradient of a bias beside the
-values that it sums up.
+The second nest is the first half of a long sum that was split into parts
+(`lower/passes/split_reductions.py`).  Both nests visit the same points if the first visits its
+points part by part: i0 is at `16*part + step0`.  A part is then one program, or one iteration of a
+thread, that keeps a sum for each element of a row; x is read once.  Examples are the gradients of a
+layer norm, and the gradient of a bias together with the values that it sums.
 
 Inductor: `scheduler.py`, `FusedMixOrderReductions`.
 """
@@ -32,10 +32,10 @@ from inductor_lab.compiler.schedule.row_parts import InParts
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """How sums run through outer axes of the rows.
+    """How sums visit the outer axes of the rows.
 
-    places  outer axis → where the sums are at such a point, in axes of their own
-    inside  these axes, the slowest first: those that are summed, and one part
+    places  outer axis → its index, in terms of the axes of the sums
+    inside  these axes, slowest first: the summed axes and the part axis
     """
 
     places: Mapping[Axis, Index]
@@ -43,8 +43,8 @@ class Visit:
 
 
 def crossed(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
-    """The pair with the cluster that sums over outer axes of the other one visiting them as that
-    does; nothing if there is no such thing."""
+    """The pair, if one cluster sums over outer axes of the other: then it visits the points in the
+    order of the other.  Yields nothing otherwise."""
     first, second = pair.first, pair.second
     for rows, sums in ((first, second), (second, first)):
         summed = _summed(sums)
@@ -59,8 +59,11 @@ def crossed(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
 
 
 def _summed(cluster: Cluster) -> tuple[Axis, ...]:
-    """The axes over which all members are sums; empty if they are anything else, or if one needs
-    another, which is complete only when the kernel is over."""
+    """The axes over which all members sum.
+
+    Empty if a member is not a sum, or if it reads another member: sums are complete only after the
+    kernel.
+    """
     if not cluster.made.keys().isdisjoint(cluster.loads):
         return ()
     found: set[tuple[Axis, ...]] = set()
@@ -75,7 +78,7 @@ def _summed(cluster: Cluster) -> tuple[Axis, ...]:
 def _visits(
     rows: Cluster, sums: Cluster, summed: tuple[Axis, ...], shared: Sequence[str]
 ) -> Iterator[Visit]:
-    """Each way in which they meet in a buffer along whose rows its memory goes."""
+    """Each visit that a shared buffer allows, if its memory is contiguous along the columns."""
     for buffer in shared:
         for there in sums.loads.get(buffer, ()):
             visits = (_visit(here, there, rows.axes, summed, sums.axes)
@@ -95,8 +98,11 @@ def _visit(
     summed: tuple[Axis, ...],
     own: tuple[Axis, ...],
 ) -> Visit | None:
-    """The visit by a buffer that both touch; None unless all of `summed`, and one part, run through
-    outer axes of the rows, each point once: `1024*step0 + 4*part + step1`."""
+    """The visit that a pair of accesses of a shared buffer allows.
+
+    None unless all `summed` axes and one part axis visit each point of the outer axes exactly once:
+    `1024*step0 + 4*part + step1`.
+    """
     at = {mine.as_axis(): theirs for mine, theirs in zip(here, there, strict=True)}
     met = {axis: at[axis] for axis in outer if axis in at}
     ways = [set(place.axes()) for place in met.values()]
@@ -119,8 +125,9 @@ def _visit(
 def _turned(
     sums: Cluster, summed: tuple[Axis, ...], visit: Visit, given: InParts | None
 ) -> Cluster | None:
-    """The sums with the outer axes of `visit` for their own; None if they would keep nothing for a
-    row, or too much, or go by other parts than those that are `given`.
+    """The sums, with the outer axes of `visit` as their outer axes.
+
+    None if they have no columns, or too many to keep, or if their parts differ from `given`.
 
     before:  (p0, i1)  buf1_parts[p0, i1] = sum over r0 of x[16*p0 + r0, i1]
     after:   (i0)      buf1_parts[part, column0] = sum over step0 of x[i0, column0]

@@ -1,7 +1,7 @@
-"""What should hold for a fusion to make the program faster.
+"""Profit rules: what should hold for a fusion to make the program faster.
 
-The thresholds are round numbers that hold for CPUs and GPUs alike; each can be overruled for a pair
-(`force`) and each rule can be left out (`off`).
+The thresholds are round numbers for both CPUs and GPUs.  The option `force` overrules the rules for
+a pair; `off` disables a rule.
 
 Inductor: `choices.py`, `InductorChoices.can_fuse`; `scheduler.py`, `score_fusion_memory`; and
 `config.realize_reads_threshold`, `config.max_fusion_size`.
@@ -20,46 +20,47 @@ from inductor_lab.compiler.schedule.fusion.rules import Pair, profit
 from inductor_lab.compiler.schedule.fusion.scans import scans_read
 
 FLOPS_PER_BYTE = 16
-"""Arithmetic that costs about as much as moving one byte.  The sizes of this file are chosen, not
-measured one by one; what they give together is in benchmarks/RESULTS.md."""
+"""Arithmetic that costs about as much as moving one byte.  The thresholds in this file are chosen,
+not measured one by one; benchmarks/RESULTS.md has the results of all of them together."""
 
 SPARE_FLOPS_PER_BYTE = 4
 """A kernel with less arithmetic than this waits for memory."""
 
 LEAST_SAVED, ONE_OPERATION = 0.01, 2
-"""On a CPU only a larger part of a kernel's traffic is worth arithmetic that is not free, unless it
-is one operation (so much text), which takes no longer than to load its result."""
+"""On a CPU, recomputing more than one operation must save at least this share of the kernel's
+traffic.  One operation takes no longer than loading its result."""
 
 FREE_FLOPS = 100_000
-"""Recomputing this much costs less than starting one more kernel."""
+"""Recomputing this much costs less than launching one more kernel."""
 
 COPY_LOADS = 3
-"""A producer that is copied into several kernels loads at most so much per element."""
+"""Maximum loads per element of a producer that is copied into several kernels."""
 
 COPIED_FLOPS = 32
-"""All producers that are copied into one kernel may take so much arithmetic per element."""
+"""Maximum arithmetic per element of all producers that are copied into one kernel."""
 
 WINDOW, WINDOW_OPERATIONS = 4, 32
-"""Places at which one element reads a producer; operations that may be repeated at all of them."""
+"""A window is at least so many places at which one element reads a producer; the maximum number of
+operations that may be repeated at all places."""
 
 MAX_BUFFERS = 48
 MAX_OPERATIONS = 400
-"""The largest kernel: pointers, and operations in its text."""
+"""Limits of a kernel: pointers, and operations in its code."""
 
 MIN_POINTS = 32
 SERIAL_WORK = 32768
-"""Loops longer than this need at least so many independent points to run them in parallel."""
+"""Longer loops need at least MIN_POINTS independent points, so that they run in parallel."""
 
 MIN_SHARE = 0.05
-"""Siblings save at least this part of what the smaller one moves."""
+"""Siblings must save at least this share of the traffic of the smaller one."""
 
 FAR = 100
-"""Siblings are at most so many steps apart."""
+"""Maximum distance of siblings, in steps."""
 
 
 @profit
 def bytes_saved(pair: Pair) -> str | None:
-    """A fusion has to take traffic off the memory."""
+    """A fusion must reduce memory traffic."""
     if pair.merged is None or pair.saved > 0:
         return None
     if pair.saved == 0:
@@ -69,10 +70,10 @@ def bytes_saved(pair: Pair) -> str | None:
 
 @profit
 def recompute_work(pair: Pair) -> str | None:
-    """What is evaluated more than once per element must not become the kernel's main work.
+    """Recomputation must not become the main work of a kernel.
 
-    A kernel that waits for memory has arithmetic to spare; in one that does not (nor on a CPU where
-    next to nothing is saved), extra work has to be worth the traffic that it saves.
+    A memory-bound kernel has spare arithmetic.  In other kernels, and on a CPU if almost no traffic
+    is saved, the extra work must be worth the traffic that it saves.
     """
     if pair.merged is None or pair.placement == "siblings" or pair.first.accumulates:
         return None
@@ -93,8 +94,10 @@ def recompute_work(pair: Pair) -> str | None:
 
 @profit
 def window_work(pair: Pair) -> str | None:
-    """What is read at many places for one element (the window of a pool) is computed once and kept,
-    unless it and all that only it needs are next to nothing."""
+    """A producer that one element reads at many places (the window of a pool) is stored.
+
+    It is recomputed only if it, and the producers that only it needs, are almost free.
+    """
     if pair.merged is None or not pair.evaluated_on_demand:
         return None
     own = pair.merged.inlined[pair.producer]
@@ -102,7 +105,8 @@ def window_work(pair: Pair) -> str | None:
         return None
     windows = [f for f in pair.merged.inlined.values() if pair.merged.places(f) >= WINDOW]
     repeated = sum(pair.merged.places(facts) * facts.ops for facts in windows)
-    # refused further up, the terms of a sum would be kept, and each read at all places
+    # if only later producers were refused, the terms of a sum would be stored, and each term would
+    # be read at all places
     repeated += pair.merged.places(own) * (pair.operations - own.ops)
     if repeated <= WINDOW_OPERATIONS:
         return None
@@ -111,7 +115,7 @@ def window_work(pair: Pair) -> str | None:
 
 @profit
 def cheap_copy(pair: Pair) -> str | None:
-    """Only a producer of little work is computed in several kernels."""
+    """Only a cheap producer is computed in several kernels."""
     if pair.merged is None or pair.placement != "copied":
         return None
     facts = pair.first.members[0].facts
@@ -121,7 +125,7 @@ def cheap_copy(pair: Pair) -> str | None:
         return f"computing {pair.producer} takes {len(facts.loads)} loads per element"
     if (flops := pair.merged.copied) > COPIED_FLOPS:
         return f"the kernel of {pair.consumer} would recompute {flops} flops per element"
-    # what a kernel loads for a whole row besides for each point, it cannot be computed in place of
+    # a small producer is not copied if this would make the kernel load a buffer at one more place
     small = facts.volume < max(member.facts.volume for member in pair.second.members)
     for name, _ in facts.loads:
         if small and len(pair.merged.loads[name]) > len(pair.second.loads.get(name, ())) > 0:
@@ -131,8 +135,7 @@ def cheap_copy(pair: Pair) -> str | None:
 
 @profit
 def kernel_size(pair: Pair) -> str | None:
-    """A kernel with too many pointers or too much text runs out of registers and compiles
-    slowly."""
+    """A kernel with too many pointers or operations spills registers and compiles slowly."""
     if pair.merged is None:
         return None
     buffers = len(pair.merged.reads) + len(pair.merged.written)
@@ -145,8 +148,11 @@ def kernel_size(pair: Pair) -> str | None:
 
 @profit
 def parallelism(pair: Pair) -> str | None:
-    """Outer axes run in parallel, inner loops do not: much work needs many points.  Beside a single
-    number (an optimizer's count of steps), whatever does not wait for it keeps its own points."""
+    """Outer axes run in parallel, inner loops do not: large work needs many points.
+
+    If the kernel has a single point (an optimizer's step counter), a nest that does not depend on
+    it keeps its own points.
+    """
     if pair.merged is None or pair.evaluated_on_demand:
         return None
     points = pair.merged.points
@@ -166,8 +172,10 @@ def parallelism(pair: Pair) -> str | None:
 
 @profit
 def memory_walk(pair: Pair) -> str | None:
-    """The innermost loop of a stored nest should run along its contiguous axis; the loop of a scan
-    has to run along the scanned one."""
+    """The innermost loop of a stored nest should run along its contiguous axis.
+
+    The loop of a scan must run along the scanned axis, so the rule ignores scans.
+    """
     if pair.merged is None or pair.evaluated_on_demand or pair.merged.scans:
         return None
     contiguous: dict[Axis, str] = {}
@@ -191,8 +199,11 @@ def memory_walk(pair: Pair) -> str | None:
 
 @profit
 def same_loops(pair: Pair) -> str | None:
-    """Siblings should run the same loops; or one of them a single iteration for each point of
-    the other's outer axes, such as the running mean of a batch norm."""
+    """Siblings should run the same loops.
+
+    Or one of them runs one iteration per point of the other's outer axes, like the running mean of
+    a batch norm.
+    """
     if pair.merged is None or pair.placement != "siblings":
         return None
     here, there = _iterations(pair.first), _iterations(pair.second)
@@ -205,7 +216,7 @@ def same_loops(pair: Pair) -> str | None:
 
 @profit
 def shares_enough(pair: Pair) -> str | None:
-    """What siblings share should be a fair part of what they move."""
+    """Siblings should share a large part of the data that they move."""
     if pair.merged is None or pair.placement != "siblings":
         return None
     smaller = min(pair.first.bytes, pair.second.bytes)
@@ -216,7 +227,7 @@ def shares_enough(pair: Pair) -> str | None:
 
 @profit
 def near(pair: Pair) -> str | None:
-    """Siblings that run far from each other keep too much memory alive if they run together."""
+    """Siblings that are far apart in the program keep too much memory alive if they are fused."""
     if pair.merged is None or pair.placement != "siblings":
         return None
     distance = abs(pair.second.first - pair.first.members[-1].facts.position)
@@ -224,7 +235,7 @@ def near(pair: Pair) -> str | None:
 
 
 def _waits(member: Member, cluster: Cluster) -> bool:
-    """Does it load a reduction of its own kernel?"""
+    """Does the member load a reduction of its own kernel?"""
     makers = (cluster.made[name] for name in member.loads if name in cluster.made)
     return any(maker.accumulates and maker.scanned is None for maker in makers)
 

@@ -1,4 +1,4 @@
-"""What should hold on a GPU, beyond what holds everywhere (`profit.py`), for a fusion to pay."""
+"""Profit rules for GPUs only; `profit.py` has the rules for all devices."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from inductor_lab.compiler.schedule.fusion.profit import MIN_SHARE
 from inductor_lab.compiler.schedule.fusion.rules import Pair, profit
 
 GPU_POINTS, GPU_VOLUME = 8192, 1 << 20
-"""Points at once that fill a GPU; elements from which on it matters more than a launch."""
+"""Parallel points that fill a GPU; elements from which this matters more than a launch."""
 
 
 @profit
 def fills_the_gpu(pair: Pair) -> str | None:
-    """On a GPU much work keeps its many points where all that it shares with a reduction is the
-    reduction's few results."""
+    """On a GPU, large pointwise work is not fused with a reduction that has few points.
+
+    The rule applies if the two share only the few results of the reduction.
+    """
     if pair.merged is None or pair.placement != "stored":
         return None
     points = pair.merged.points
@@ -36,8 +38,10 @@ def fills_the_gpu(pair: Pair) -> str | None:
 
 @profit
 def parts_fill_the_gpu(pair: Pair) -> str | None:
-    """A sum over the outer axes leaves a GPU only the parts to work on at once, those of short rows
-    several to a program."""
+    """With a sum over the outer axes, only parts run in parallel; there must be enough of them.
+
+    If rows are short, one program processes several parts.
+    """
     if pair.merged is None or pair.merged.in_parts is None:
         return None
     if pair.buffers[pair.consumer].device == "cpu":
@@ -53,8 +57,8 @@ def parts_fill_the_gpu(pair: Pair) -> str | None:
 
 @profit
 def product_goes_on(pair: Pair) -> str | None:
-    """The kernel of a product of matrices reads both from memory, rounds each of its sums, and may
-    go on with what is computed of that one."""
+    """A matrix product reads both operands from memory; only pointwise work on its sums may be
+    fused with it."""
     clusters, rounded = (pair.first, pair.second), pair.first.members[0].facts
     inlined = [facts for cluster in clusters for facts in cluster.inlined.values()]
     members = [member for cluster in clusters for member in cluster.members]

@@ -1,7 +1,7 @@
-"""What a fusion rule is, the tables of all rules, and how they decide.
+"""Fusion rules: the type of a rule, the tables of all rules, and how a decision is made.
 
-A rule gets a `Pair`, the fusion as it would be, and returns what speaks against it or None.  Rules
-never change anything, and all of them are asked for every pair.
+A rule takes a `Pair`, which describes a possible fusion, and returns a reason against it, or None.
+Rules have no side effects.  All rules run for every pair.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Placement: TypeAlias = Literal["inlined", "copied", "stored", "siblings"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """A fusion to be judged.
+    """A possible fusion, which the rules evaluate.
 
     placement  inlined   the producer is evaluated inside the consumer's group and nowhere else
-               copied    the same, and it is computed elsewhere too
+               copied    the same, but it is computed elsewhere too
                stored    the producer is computed in full in the consumer's group
                siblings  neither reads the other; they share an input
-    first      the producer alone (for siblings, the group of the earlier nest)
+    first      the producer alone (for siblings: the group of the earlier nest)
     second     the group of the consumer
     common     outer axes of `first` → outer axes of `second` (not for inlined and copied)
-    merged     what both would become; None if the axes do not allow it
-    between    a step outside of the two on a path from one to the other
-    home       the buffer whose group stores the producer already, if there is one
+    merged     the fused cluster; None if the axes do not allow it
+    between    a step outside both groups on a path from one to the other
+    home       the buffer whose group already stores the producer, if any
     saved      bytes of memory traffic that the fusion saves
-    operations  of the producer, and of those that it alone needs, for one element
-    lost       why what the fusion reads would be overwritten before, if so
+    operations  operations of the producer, and of producers that only it needs, per element
+    lost       the reason why a value that the fusion reads would be overwritten before, if any
     """
 
     producer: str
@@ -65,17 +65,17 @@ class Pair:
 Rule: TypeAlias = Callable[[Pair], str | None]
 
 LEGALITY: dict[str, Rule] = {}
-"""What must hold for the result to be right; filled by `legality.py`."""
+"""Rules that must hold for a correct result; `legality.py` registers them."""
 
 PROFIT: dict[str, Rule] = {}
-"""What should hold for the result to be fast; filled by `profit.py`."""
+"""Rules that should hold for a fast result; `profit.py` registers them."""
 
 
 legality = rule_of(LEGALITY)
 """Register a rule that must hold."""
 
 profit = rule_of(PROFIT)
-"""Register a rule that should hold; `force` overrules it and `off` leaves it out."""
+"""Register a rule that should hold; `force` overrules it and `off` disables it."""
 
 Subject = TypeVar("Subject")
 Answers: TypeAlias = Mapping[str, Callable[[Subject], str | None]]
@@ -88,7 +88,7 @@ def judged(
     options: FusionOptions,
     choice: Choice,
 ) -> tuple[tuple[Verdict, ...], bool]:
-    """Ask every rule, then let the options have the last word: the verdicts, and is it fused?"""
+    """Run all rules, then apply the options: returns the verdicts, and whether to fuse."""
     verdicts = [_verdict(name, "legality", rule(subject)) for name, rule in legality.items()]
     legal = all(verdict.reason is None for verdict in verdicts)
     asked = [(name, rule) for name, rule in profit.items() if name not in options.off]
@@ -103,14 +103,17 @@ def _verdict(rule: str, kind: Kind, reason: str | None) -> Verdict:
 
 @cache
 def _passed(rule: str, kind: Kind) -> Verdict:
-    """Most rules have nothing against most pairs: one value says so for all of them."""
+    """The verdict of a rule that accepts a pair; cached, because most rules accept most pairs."""
     return Verdict(rule, kind, None)
 
 
 def choice_on(
     options: FusionOptions, firsts: Collection[str], seconds: Collection[str], ordered: bool
 ) -> Choice:
-    """Who decides on two sets of nests; if `ordered`, a pair is forced from first to second."""
+    """Whether the rules or the options decide on two sets of nests.
+
+    If `ordered`, a forced pair must be (first, second).
+    """
 
     def named(pairs: Iterable[tuple[str, ...]], either: bool) -> bool:
         return any(

@@ -1,12 +1,12 @@
-"""What reads a scan inside the kernel that computes it.
+"""Nests that read a scan inside the kernel that computes it.
 
-Such a nest runs in the loop of the scan and takes each value from a register, so it has to read the
-scan in step: at its own place along the scanned axis, or, running backwards, at the mirrored one.
+Such a nest runs in the loop of the scan and takes each value from a register.  So it must read the
+scan in step: at its own position along the scanned axis, or, in reverse, at the mirrored position.
 
     buf1[i0, i1] = cumsum of x[i0, i1]
     buf2[i0, i1] = buf1[i0, 99 - i1] + 1         i1 runs from 99 to 0 while the scan runs from 0
 
-Inductor fuses behind a scan only what has the very same loops.
+Inductor fuses a consumer with a scan only if it has exactly the same loops.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member
 
 
 def mirrored(axis: Axis) -> Index:
-    """The axis run backwards: `size - 1 - axis`."""
+    """The reversed axis: `size - 1 - axis`."""
     return Index.of(axis) * -1 + add_sizes(axis.size, -1)
 
 
 def scans_read(cluster: Cluster, member: Member) -> Iterator[tuple[Member, Place]]:
-    """The scans of the cluster that a member reads, and where, through pointwise members too."""
+    """The scans of the cluster that a member reads, with places, also through pointwise members."""
     if not cluster.scans:
         return
     waiting = [(name, place) for name, places in member.loads.items() for place in places]
@@ -46,8 +46,8 @@ def scans_read(cluster: Cluster, member: Member) -> Iterator[tuple[Member, Place
 
 
 def in_step(scan: Member, member: Member, place: Place, outer: tuple[Axis, ...]) -> Index | None:
-    """Where the member reads along the scanned axis if it can run in the scan's loop."""
-    assert scan.scanned is not None, f"{scan.buffer} is no scan"
+    """The index of the member along the scanned axis; None if it cannot run in the scan's loop."""
+    assert scan.scanned is not None, f"{scan.buffer} is not a scan"
     along = place[scan.axes.index(scan.scanned)]
     inner = [axis for axis in real_axes(member.loops) if axis not in outer]
     if isinstance(member.facts.nest, Reduction) or len(inner) != 1:

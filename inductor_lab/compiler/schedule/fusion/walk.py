@@ -1,8 +1,8 @@
-"""The walk over a program that decides what becomes one kernel; `fuse.py` says how it goes.
+"""Visit the steps of a program in reverse order and decide on fusions; `fuse.py` gives an overview.
 
-Every question has the same form: build the cluster that a fusion would give (`on_demand`,
-`together`), let all rules and then the options judge it (`judge`), write down the decision, and
-only then apply it.
+Each decision has the same steps: build the cluster that a fusion would create (`on_demand`,
+`together`), evaluate all rules and the options (`judge`), record the decision, and only then apply
+it.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from inductor_lab.compiler.schedule.order.step_order import binders_of
 from inductor_lab.compiler.schedule.schedule import Choice, Decision, Verdict
 
 RULE_FILES = (legality, profit, profit_gpu)
-"""The modules whose import fills the tables of rules."""
+"""The modules that register rules when they are imported."""
 
 NEIGHBOURS = 2
-"""A nest is compared with so many clusters before it that share an input."""
+"""A nest is compared with this many earlier clusters that share an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ class _Judged:
 
 
 class Walk:
-    """The walk.
+    """The state of the fusion decisions.
 
-    alone      each nest as a cluster of its own
-    clusters   by number; a producer gets the number of its cluster, or of the one that it joins
+    alone      each nest as a separate cluster
+    clusters   clusters by number
     where      buffer → numbers of the clusters that compute it (several if it is copied)
     readers    buffer → nests that load it, in program order
-    overwriting  buffer → the step that writes to its storage: who reads it runs before that step
+    overwriting  buffer → the step that writes to its storage; its readers run before that step
     kept       buffers that extern calls and outputs need
     """
 
@@ -128,7 +128,7 @@ class Walk:
             escaping = frozenset(name for name in cluster.made if self.escapes(name, {number}))
             if escaping != cluster.written:
                 self.clusters[number] = demote(cluster, escaping, self.expand)
-        # who read a value may have joined those that copy it, so that nobody reads it any more
+        # a reader may have been fused with clusters that copy the value: then nothing reads it
         self.clusters = {n: cluster for n, cluster in self.clusters.items() if cluster.members}
 
     # ---- one producer ----
@@ -150,7 +150,7 @@ class Walk:
             self.store(alone, numbers)
 
     def copied(self, alone: Cluster, numbers: Sequence[int]) -> bool:
-        """Let every reader recompute it, if all may: that saves the producer's own kernel."""
+        """Inline the producer into every reader, if all allow it: this saves its kernel."""
         copies: list[_Judged] = []
         for number in numbers:
             copies.append(self.on_demand(alone, number, "copied", alone.bytes // len(numbers)))
@@ -162,7 +162,7 @@ class Walk:
         return True
 
     def store(self, alone: Cluster, numbers: Sequence[int]) -> None:
-        """Compute it in the kernel of the reader where that saves most; others copy or load it."""
+        """Compute it in the kernel of the reader that saves most; others copy or load it."""
         judged = {n: self.in_one_kernel(alone, n) for n in numbers}
         home = max(
             (n for n in numbers if judged[n].fused),
@@ -191,7 +191,7 @@ class Walk:
     # ---- siblings ----
 
     def join_siblings(self, name: str) -> list[int]:
-        """Put clusters that load this buffer together where rules allow; the clusters then."""
+        """Fuse clusters that load this buffer if the rules allow it; returns the clusters."""
         numbers = self.loading(name)
         settled: list[int] = numbers[:1]
         for number in numbers[1:]:
@@ -213,7 +213,7 @@ class Walk:
         return joined
 
     def join(self, number: int, other: int, names: tuple[str, str], shared: str | None) -> bool:
-        """Judge whether two clusters are one kernel, and make them one if they are."""
+        """Evaluate the fusion of two clusters, and apply it if the rules allow it."""
         first, second = self.clusters[number], self.clusters[other]
         both = [b for b in first.loads if b in second.loads and b != shared]
         through = both if shared is None else [shared, *both]
@@ -234,7 +234,7 @@ class Walk:
         self.runs_before(merged)
 
     def join_forced(self) -> None:
-        """Pairs that a user forces although neither reads the other and they share nothing."""
+        """Fuse pairs that a user forces, although they are independent and share no input."""
         known = {(d.producer, d.consumer) for d in self.decisions}
         for producer, consumer in self.options.force:
             names = (producer, consumer)
@@ -248,7 +248,7 @@ class Walk:
     def on_demand(
         self, alone: Cluster, number: int, placement: Placement, own_bytes: int
     ) -> _Judged:
-        """Judge evaluating a producer inside a cluster; its own kernel moves `own_bytes`."""
+        """Evaluate inlining a producer into a cluster; its separate kernel moves `own_bytes`."""
         second, member = self.clusters[number], alone.members[0]
         merged = inline(second, member.facts, self.expand, placement == "copied")
         names = member.buffer, self.edges(member.buffer, number)[0]
@@ -258,7 +258,7 @@ class Walk:
         return self.judge(replace(pair, lost=self.lost(merged)))
 
     def in_one_kernel(self, alone: Cluster, number: int) -> _Judged:
-        """Judge computing a producer in the same kernel as a cluster that reads it."""
+        """Evaluate computing a producer in the kernel of a cluster that reads it."""
         name, second = alone.members[0].buffer, self.clusters[number]
         names = name, self.edges(name, number)[0]
         return self.judge(self.together(alone, second, names, "stored", [name], {number}))
@@ -287,7 +287,7 @@ class Walk:
         return replace(pair, merged=merged, saved=saved, lost=self.lost(merged))
 
     def lost(self, merged: Cluster) -> str | None:
-        """What a kernel would read after another step has written to its storage, and that step."""
+        """The reason why a value that the kernel reads would be overwritten before, if any."""
         for name in merged.reads:
             place = self.overwriting.get(name)
             if place is None:
@@ -301,14 +301,14 @@ class Walk:
         return None
 
     def runs_before(self, merged: Cluster) -> None:
-        """Note that a kernel runs before those that write to what it reads."""
+        """Record that a kernel runs before the steps that overwrite its inputs."""
         for name in merged.reads:
             place = self.overwriting.get(name)
             if place is not None and self.describe(place) not in merged.made:
                 self.reach.order(_steps_of(merged), place)
 
     def with_copies(self, cluster: Cluster, other: Cluster) -> Cluster:
-        """The cluster with what it reads and the other one has inlined evaluated on demand, too."""
+        """Inline into the cluster the producers that it reads and that `other` has inlined."""
         while names := other.inlined.keys() & cluster.reads:
             cluster = inline(cluster, other.inlined[min(names)], self.expand, copy=True)
         return cluster
@@ -326,22 +326,24 @@ class Walk:
         return self.expanded[key]
 
     def loading(self, name: str) -> list[int]:
-        """Clusters that load a buffer from outside, in program order."""
+        """The clusters that load a buffer from memory, in program order."""
         found = {n for reader in self.readers.get(name, ()) for n in self.where[reader]}
         found = {n for n in found if name in self.clusters[n].reads}
         return sorted(found, key=lambda n: self.clusters[n].first)
 
     def escapes(self, name: str, inside: set[int]) -> bool:
-        """Does anybody but these clusters need the buffer?"""
+        """Does anything outside these clusters need the buffer?"""
         return name in self.kept or any(n not in inside for n in self.loading(name))
 
     def edges(self, name: str, number: int) -> list[str]:
-        """The nests of a cluster that load a buffer themselves."""
+        """The nests of a cluster that load a buffer directly."""
         return [reader for reader in self.readers[name] if number in self.where[reader]]
 
     def reader(self, name: str, number: int, other: int) -> str:
-        """A nest of one cluster, and not of the other, that loads the buffer; if all of them are
-        copied into both, the last nest that the cluster computes."""
+        """A nest of one cluster, but not of the other, that loads the buffer.
+
+        If all such nests are copied into both clusters: the last nest of the cluster.
+        """
         own = [reader for reader in self.edges(name, number) if other not in self.where[reader]]
         return own[0] if own else self.clusters[number].members[-1].buffer
 
@@ -368,7 +370,7 @@ class Walk:
 
 
 def _steps_of(cluster: Cluster) -> int:
-    """Positions of all nests of a cluster, as a set of `Reachability`."""
+    """The positions of all nests of a cluster, as a set for `Reachability`."""
     facts = (*(member.facts for member in cluster.members), *cluster.inlined.values())
     return sum(1 << position for position in {one.position for one in facts})
 
@@ -380,7 +382,7 @@ def _meets(pair: Pair) -> bool:
 
 
 def _with_reasons(judged: _Judged, copy: _Judged | None) -> _Judged:
-    """The refusal of a kernel together, with the reasons why a copy was refused as well."""
+    """A refusal to share a kernel, with the reasons against a copy added."""
     if copy is None:
         return judged
     pairs = zip(judged.verdicts, copy.verdicts, strict=True)

@@ -1,6 +1,6 @@
-"""Transitive dependences between steps, kept up to date while steps are merged.
+"""Transitive dependences between steps, updated when steps are merged.
 
-A set of steps is an int with one bit for each position: a union is `|`, a question is `&`.
+A set of steps is an int with one bit per position: `|` is union, `&` is intersection.
 
 Inductor: `scheduler.py`, ancestors of a `BaseSchedulerNode` and `will_fusion_create_cycle`.
 """
@@ -15,14 +15,14 @@ from inductor_lab.compiler.ir.program import Pointwise
 from inductor_lab.compiler.schedule.facts import NestFacts
 
 MANY = 100
-"""Operations."""
+"""`operations_for` stops counting here."""
 
 
 class Reachability:
     """`after[p]` and `before[p]`: step p with its descendants, and with its ancestors."""
 
     def __init__(self, sources: Sequence[Iterable[int]]) -> None:
-        """`sources[p]` are the positions that step p reads from, all smaller than p."""
+        """`sources[p]`: the positions of the steps that p depends on, all smaller than p."""
         self.before: list[int] = []
         self.after = [1 << position for position in range(len(sources))]
         for position, direct in enumerate(sources):
@@ -32,7 +32,7 @@ class Reachability:
                 self.after[source] |= self.after[position]
 
     def between(self, first: int, second: int) -> int:
-        """Steps outside of both sets on a path from one to the other.
+        """Steps outside both sets on a path from one to the other.
 
         If there are any, the two sets cannot become one kernel.
         """
@@ -42,11 +42,11 @@ class Reachability:
         return (forth | back) & ~(first | second)
 
     def leads(self, step: int, to: int) -> bool:
-        """Must a step run before one of a set, or is it one of them?"""
+        """Must `step` run before a step of the set `to`, or is it in the set?"""
         return bool(self.after[step] & to)
 
     def order(self, first: int, second: int) -> None:
-        """From now on a step, `second`, runs after all of a set."""
+        """Add a dependence: step `second` runs after all steps of the set `first`."""
         above = _any(self.before, positions(first))
         for position in positions(above):
             self.after[position] |= self.after[second]
@@ -54,7 +54,7 @@ class Reachability:
             self.before[position] |= above
 
     def join(self, first: int, second: int) -> None:
-        """From now on the two sets run as one step."""
+        """Merge two sets: from now on they run as one step."""
         both = list(positions(first | second))
         above, knew_above = _any(self.before, both), _all(self.before, both)
         below, knew_below = _any(self.after, both), _all(self.after, both)
@@ -65,12 +65,12 @@ class Reachability:
 
 
 def _any(table: Sequence[int], steps: Iterable[int]) -> int:
-    """What any of some steps has in a table."""
+    """The union of the entries of some steps."""
     return reduce(or_, (table[position] for position in steps), 0)
 
 
 def _all(table: Sequence[int], steps: Iterable[int]) -> int:
-    """What all of them have: steps that learn nothing new when these join."""
+    """The intersection of the entries of some steps."""
     return reduce(and_, (table[position] for position in steps), -1)
 
 
@@ -86,7 +86,7 @@ def operations_for(
     name: str, facts: Mapping[str, NestFacts], readers: Mapping[str, Sequence[str]],
     kept: Collection[str],
 ) -> int:  # fmt: skip
-    """Operations of a nest and of pointwise ones that it alone needs, until there are `MANY`."""
+    """Operations of a nest and of the pointwise nests that only it needs, up to `MANY`."""
     total, waiting = 0, [facts[name]]
     while waiting and total < MANY:
         nest = waiting.pop()

@@ -1,7 +1,7 @@
-"""Combos make results before their turn; where that raises the peak of a graph, they wait for it.
+"""Limit combos if computing results early raises the peak memory of a graph.
 
-A result of the graph takes its memory whenever it is made, so a combo may make it early, unless the
-graph needs more memory then than it would with the result in its turn.
+A result of the graph needs memory whenever it is computed, so a combo may compute it early, unless
+this raises the peak.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ Made: TypeAlias = tuple[tuple[ScheduleStep, ...], tuple[Decision, ...]]
 def low_enough(
     program: LoopProgram, steps: Sequence[Step], make: Callable[[frozenset[str]], Made]
 ) -> tuple[tuple[ScheduleStep, ...], tuple[Decision, ...], MemoryPlan]:
-    """What `make` gives, which is told what takes no memory earlier in a combo, and its memory."""
+    """The steps, decisions and memory plan with the lower peak.
+
+    `make` takes the buffers that a combo may allocate early.
+    """
     scheduled, combos = make(frozenset(program.leaving))
     memory = plan_memory(program, scheduled, steps)
     if memory.peak_after > MAX_HELD and any(decision.fused for decision in combos):

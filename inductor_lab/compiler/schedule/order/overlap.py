@@ -1,14 +1,14 @@
-"""Which work runs while tensors are on the wire.
+"""Overlap communication with computation.
 
-A collective begins as soon as its argument is there, what it needs goes before other work, and it
-is waited for when something else needs the result and, as far as can be predicted, it has come.
+A collective starts as soon as its argument is available, and the steps that it needs run before
+other work.  The wait comes when another step needs the result and, as predicted, it has arrived.
 
     s = wait(all_reduce(dx))              s = all_reduce(dx)
     db = sum(dy)                     →    db = sum(dy)              does not need s
     y = relu'(s)                          y = relu'(wait(s))
 
-The prediction is a clock that work and wire move forward.  Its rates are constants and not those of
-the machine at hand: all ranks must come to the same order.
+The prediction is a simulated clock that computation and communication advance.  Its rates are
+constants, not measured on this machine: all ranks must choose the same order.
 
 Inductor: `comms.py`, `reorder_compute_for_overlap` and `sink_waits`.
 """
@@ -26,14 +26,15 @@ from inductor_lab.compiler.schedule.order.step_order import Order, Unit
 from inductor_lab.compiler.schedule.schedule import Cost
 
 PLANNED_RANKS = 2
-"""Ranks that the order is planned for: a larger group's messages take up to twice as long."""
+"""The order is planned for this number of ranks: messages of a larger group take up to twice as
+long."""
 
 
 def bytes_on_wire(call: ExternCall, buffers: Mapping[str, Buffer], ranks: int) -> int:
-    """Bytes that one rank has to send at the least: the bound that a ring reaches.
+    """The minimum number of bytes that one rank sends; a ring algorithm reaches this bound.
 
-    Of n ranks, each sends 2 (n-1)/n of what is reduced, and (n-1)/n of what is gathered, scattered
-    or exchanged.  (Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms", 2009.)
+    With n ranks, each sends 2 (n-1)/n of the data for an all-reduce, and (n-1)/n for a gather,
+    scatter or exchange.  (Patarasu and Yuan, "Bandwidth optimal all-reduce algorithms", 2009.)
     """
     sides = written_by(call), read_by(call)
     largest = max(sum(storage_bytes(buffers[name]) for name in side) for side in sides)
@@ -43,7 +44,10 @@ def bytes_on_wire(call: ExternCall, buffers: Mapping[str, Buffer], ranks: int) -
 
 @dataclass
 class Clock:
-    """Time that passes at work and on the wire, in seconds; the wire carries one at a time."""
+    """Simulated time of computation and communication, in seconds.
+
+    One collective is sent at a time.
+    """
 
     rates: Rates
     buffers: Mapping[str, Buffer]
@@ -56,7 +60,7 @@ class Clock:
         self.now += self.rates.work(cost.bytes, cost.flops)
 
     def begin(self, call: ExternCall) -> tuple[float, float]:
-        """A collective begins: when it is on the wire, from and to."""
+        """Start a collective; returns the times at which sending starts and ends."""
         start = max(self.now, self.free)
         sent = bytes_on_wire(call, self.buffers, self.ranks)
         self.free = start + self.rates.wire(sent, self.ranks)
@@ -67,12 +71,12 @@ class Clock:
         return max((self.arrivals.get(name, 0.0) for name in read_by(wait)), default=0.0)
 
     def wait(self, call: ExternCall) -> None:
-        """Until what is waited for is there."""
+        """Advance to the arrival of the result."""
         self.now = max(self.now, self.arrival(call))
 
 
 class Overlapping(Order):
-    """The order in which as little time as possible is lost in waiting."""
+    """An order that minimizes waiting time."""
 
     def __init__(self, units: Mapping[int, Unit], program: LoopProgram) -> None:
         super().__init__(units, program)
@@ -119,7 +123,7 @@ class Overlapping(Order):
         super().done(positions)
 
     def _sources(self, at: int) -> set[int]:
-        """What is left to run before a unit can, and the unit."""
+        """The unit, and all units that must still run before it."""
         found, waiting = set[int](), [at]
         while waiting:
             one = waiting.pop()
@@ -130,7 +134,7 @@ class Overlapping(Order):
 
 
 def order_of(units: Mapping[int, Unit], program: LoopProgram) -> Order:
-    """Program order where nothing is sent."""
+    """Program order, or an overlapping order if there are collectives."""
     sends = any(_is(unit, "collective") for unit in units.values())
     return (Overlapping if sends else Order)(units, program)
 

@@ -1,9 +1,10 @@
 """The order in which kernels and library calls run.
 
-Each runs after all that it needs: what it reads, and what tells the sizes that it runs over.  One
-that writes to the storage of another buffer runs after all others that read that buffer.  One that
-makes the new value of an input runs, if it can, after all others that read the input: then the
-value may be made in the input's own storage.  Collectives begin in program order, on all ranks.
+Each step runs after the steps that it needs: those that compute its inputs and those that define
+its symbolic sizes.  A step that writes to the storage of another buffer runs after all readers of
+that buffer.  A step that computes the new value of an input runs, if possible, after all readers of
+the input: then the value can be computed in the input's storage.  Collectives start in program
+order, on all ranks.
 
 Inductor: `scheduler.py`, `topological_sort_schedule` and the WeakDeps of mutations.
 """
@@ -30,11 +31,11 @@ from inductor_lab.compiler.ir.program import (
 from inductor_lab.compiler.schedule.fusion.cluster import Cluster
 
 Unit: TypeAlias = Cluster | ExternCall
-"""What runs as a whole.  Units are known by their position in the program."""
+"""A unit of execution, identified by its position in the program."""
 
 
 class Order:
-    """Hands out units that may run; `ready` are those for which nothing is missing."""
+    """Chooses the next unit; `ready` are the units whose dependences have all run."""
 
     def __init__(self, units: Mapping[int, Unit], program: LoopProgram) -> None:
         maker = {name: at for at, unit in units.items() for name in _written(unit)}
@@ -68,7 +69,7 @@ class Order:
         self.ready = {at for at in units if not self.needs[at] and not self.waits[at]}
 
     def next(self) -> int | None:
-        """The unit that comes first in the program among those that may run; None at the end."""
+        """The first unit, in program order, that is ready; None at the end."""
         if not self.ready and self.left:
             able = [at for at in self.left if not self.needs[at]]
             assert able, "the schedule has a cycle"
@@ -76,7 +77,7 @@ class Order:
         return min(self.ready, default=None)
 
     def done(self, positions: Iterable[int]) -> None:
-        """These have run: who waited for them alone is ready now."""
+        """Record that these units have run; units that waited only for them become ready."""
         for at in positions:
             self.ready.discard(at)
             self.left.discard(at)
@@ -88,12 +89,12 @@ class Order:
 
 
 def storages_continued(steps: Iterable[Step]) -> dict[str, str]:
-    """Buffers that are made by writing to the storage of others, and these."""
+    """Buffer → the buffer whose storage it is written to."""
     return {new: base for step in steps for new, base in continued_by(step).items()}
 
 
 def made_for_inputs(program: LoopProgram) -> dict[str, str]:
-    """The buffer from which on an input's new value is in one storage, and the input."""
+    """The first buffer of the storage that gets an input's new value → the input."""
     continued = storages_continued(program.steps)
     found = {}
     for write, value in program.written_inputs:
@@ -108,7 +109,7 @@ def made_for_inputs(program: LoopProgram) -> dict[str, str]:
 def binders_of(
     steps: Mapping[int, Step | Cluster], program: LoopProgram
 ) -> dict[sympy.Symbol, int]:
-    """The step that tells what a symbol is, for symbols that no input tells."""
+    """Symbol → the step that defines its value, for symbols that no input defines."""
     given: set[object] = {entry for entry in program.inputs if not isinstance(entry, str)}
     for entry in program.inputs:
         given.update(program.buffers[entry].layout.size if isinstance(entry, str) else ())
