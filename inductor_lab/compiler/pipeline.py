@@ -55,7 +55,7 @@ from inductor_lab.compiler.runtime.prestart import make_ready
 from inductor_lab.compiler.runtime.rank_failures import tell_of
 from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
 from inductor_lab.compiler.schedule.keep_precision import keep_precision
-from inductor_lab.compiler.schedule.user_schedule import scheduled_by
+from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
 from inductor_lab.compiler.torch_door import torch_aot, torch_api
 
 T = TypeVar("T")
@@ -185,7 +185,7 @@ class GraphCompiler:
         options = replace(options, fusion=fusion)
         lower = partial(lower_graph, work, name, options, writes=writes, trained=self.trained)
         mine = PHASES_GIVEN.get("schedule")
-        made_by = partial(scheduled_by, mine) if mine else schedule_program
+        made_by = partial(schedule_from_groups, mine) if mine else schedule_program
         scheduler = partial(made_by, options=fusion)
         choose = partial(accelerators.matmul_nests, work.graph, options, lower, scheduler)
         ours, products = (

@@ -166,12 +166,12 @@ def test_devices():
 def _cluster(schedule: Schedule, number: int):
     """The cluster of one nest of a program whose second buffer is on a GPU."""
     from inductor_lab.compiler.schedule.facts import nest_facts
-    from inductor_lab.compiler.schedule.fusion.cluster import single
+    from inductor_lab.compiler.schedule.fusion.cluster import single_nest_cluster
 
     buffers = dict(schedule.program.buffers)
     buffers["buf1"] = replace(buffers["buf1"], device="cuda:0")
     nest = schedule.program.nests[number]
-    return single(nest_facts(nest, number, buffers[nest.buffer].layout, {}), buffers)
+    return single_nest_cluster(nest_facts(nest, number, buffers[nest.buffer].layout, {}), buffers)
 
 
 def test_only_profit_rules_can_be_left_out():
@@ -201,5 +201,5 @@ def test_the_verifier_sees_dependent_parts():
     load = replace(next(iter(first.nests[0].body.loads())), buffer="buf0", index=(ZERO,))
     reading = replace(second, nests=(replace(own, body=load),))
     wrong = replace(group, combined=(first, reading), nests=(*first.nests, *reading.nests))
-    with pytest.raises(AssertionError, match="another part makes"):
+    with pytest.raises(AssertionError, match="another part computes"):
         verify_schedule(replace(schedule, steps=(wrong,)))

@@ -60,7 +60,7 @@ CASES: dict[str, tuple[Any, ...]] = {
 def test_sums_across_the_rows_are_part_of_the_kernel_of_the_rows(name: str) -> None:
     first, *sums = backward(*CASES[name]).groups
     assert first.in_parts is not None
-    crossing = [nest for nest in first.nests if first.crosses(nest)]
+    crossing = [nest for nest in first.nests if first.sums_across_points(nest)]
     assert len(crossing) == len(CASES[name]) - 2
     rows = 1
     for axis in first.axes:
@@ -128,7 +128,7 @@ def test_two_of_them_share_the_parts() -> None:
     made = program(first, *steps[1:], outputs=("rows", "one", "two"),
                    inputs={"x": (64, 128), "y": (64, 128)})  # fmt: skip
     group = one_in_parts(scheduled(made))
-    assert sum(group.crosses(nest) for nest in group.nests) == 2
+    assert sum(group.sums_across_points(nest) for nest in group.nests) == 2
 
 
 def test_other_parts_are_another_kernel() -> None:

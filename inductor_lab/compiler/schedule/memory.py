@@ -59,7 +59,7 @@ def plan_memory(
         if isinstance(step, Group):
             plan.reuse_in(position, step)
         else:
-            plan.continue_in(position, continued_by(step))
+            plan.reuse_base_storage(position, continued_by(step))
     freed: dict[int, list[str]] = {}
     taken = set(plan.reuse.values())
     for life in lifetimes:
@@ -216,7 +216,7 @@ class _Plan:
         self.reuse: dict[str, str] = {}
         self.in_place: set[str] = set()
         aliased = {n for s in steps if isinstance(s, ExternCall) and may_alias(s) for n in _all(s)}
-        aliased |= _left_out(steps, last)
+        aliased |= _unused_results(steps, last)
         self.holder: dict[str, str] = {}
         """Inputs whose storage has a new value → the buffer of this value."""
         self.available: dict[object, list[str]] = {}
@@ -229,11 +229,11 @@ class _Plan:
         """Find a storage for each result of a group; a scatter uses the storage of its base."""
         (nest, *_) = group.nests
         if isinstance(nest, Scatter):
-            self.continue_in(position, continued_by(nest))
+            self.reuse_base_storage(position, continued_by(nest))
             return
         readers = Readers(group)
         for name in made_by(group):
-            if self.made_in_input(position, group, name, readers):
+            if self.reuse_input_storage(position, group, name, readers):
                 continue
             candidates = self.available.get(_kind_of_storage(self.buffers[name]), [])
             fitting = [old for old in candidates if self.lives[old].first < position]
@@ -245,7 +245,7 @@ class _Plan:
                 self.live[position] -= self.lives[old].nbytes
             else:
                 dead = [old for old in fitting if self.lives[old].last < position]
-                old = self.affordable(dead, position)
+                old = self.cheapest_dead_storage(dead, position)
                 if old is None:
                     continue
                 for gap in range(self.lives[old].last + 1, position):
@@ -253,7 +253,7 @@ class _Plan:
             self.reuse[name] = old
             candidates.remove(old)
 
-    def continue_in(self, position: int, continued: Mapping[str, str]) -> None:
+    def reuse_base_storage(self, position: int, continued: Mapping[str, str]) -> None:
         """Record that buffers use the storage of the buffers that they write to."""
         for new, old in continued.items():
             self.reuse[new] = old
@@ -265,7 +265,7 @@ class _Plan:
             if given is None:
                 self.live[position] -= self.lives[old].nbytes
                 continue
-            self.in_storage_of(given, new, position)
+            self.record_input_storage(given, new, position)
 
     def input_of(self, name: str) -> str | None:
         """The input whose storage a buffer uses, if any."""
@@ -273,7 +273,7 @@ class _Plan:
             name = self.reuse[name]
         return name if self.buffers[name].kind is BufferKind.INPUT else None
 
-    def in_storage_of(self, given: str, new: str, position: int) -> None:
+    def record_input_storage(self, given: str, new: str, position: int) -> None:
         """Record that the storage of an input has a new value, which needs no other memory."""
         self.holder[given] = new
         for later in range(position, min(self.lives[new].last + 1, len(self.live))):
@@ -282,7 +282,7 @@ class _Plan:
         if new in candidates:
             candidates.remove(new)
 
-    def made_in_input(self, position: int, group: Group, name: str, readers: Readers) -> bool:
+    def reuse_input_storage(self, position: int, group: Group, name: str, readers: Readers) -> bool:
         """Compute an input's new value in its storage, if nothing reads the old value later."""
         given = self.inputs.get(name)
         if given is None:
@@ -295,10 +295,10 @@ class _Plan:
             return False
         self.reuse[name] = old
         self.in_place.add(name)
-        self.in_storage_of(given, name, position)
+        self.record_input_storage(given, name, position)
         return True
 
-    def affordable(self, dead: Sequence[str], position: int) -> str | None:
+    def cheapest_dead_storage(self, dead: Sequence[str], position: int) -> str | None:
         """The most recently dead storage that can be kept until now without raising the peak."""
         most, start = 0, position
         for old in sorted(dead, key=lambda name: self.lives[name].last, reverse=True):
@@ -315,7 +315,7 @@ def _kind_of_storage(buffer: Buffer) -> object:
     return buffer.device, buffer.dtype, buffer.layout.storage_size
 
 
-def _left_out(steps: Sequence[ScheduleStep], last: Mapping[str, int]) -> set[str]:
+def _unused_results(steps: Sequence[ScheduleStep], last: Mapping[str, int]) -> set[str]:
     """Unused results: the library may return None instead of them, so they have no storage."""
     calls = ((n, step) for n, step in enumerate(steps) if isinstance(step, ExternCall))
     return {name for position, call in calls for name in made_by(call) if last[name] == position}
@@ -380,7 +380,7 @@ def runs_in_place(
         elements = {here.element(place) for places in reading.values() for place in places}
         same = elements <= {there.element(store)}
         later = list(nests)[list(nests).index(new) :]
-        reloads = any(reading.get(name) for name in later) and _guarded(writer, asked)
+        reloads = any(reading.get(name) for name in later) and _has_masked_loads(writer, asked)
         return same and not reloads
     outer = {d: index for d, index in enumerate(own[0]) if index.as_axis() in group.axes}
     if len(outer) < len(group.axes):
@@ -402,7 +402,7 @@ def _one_body(group: Group) -> bool:
     return all(isinstance(n, Pointwise) and set(real_axes(n.axes)) == axes for n in group.nests)
 
 
-def _guarded(nest: Nest, asked: Demand) -> bool:
+def _has_masked_loads(nest: Nest, asked: Demand) -> bool:
     """Does a nest have masked loads?"""
     bodies = (nest.body, *(body for body in asked.values() if body is not None))
     return any(isinstance(node, Masked) for body in bodies for node in body.walk())

@@ -146,7 +146,7 @@ class Group:
     combined: tuple[Group, ...] = ()
     in_parts: InParts | None = None
 
-    def crosses(self, nest: Nest) -> bool:
+    def sums_across_points(self, nest: Nest) -> bool:
         """Is the nest reduced over points of the group?"""
         return self.in_parts is not None and self.in_parts.part in nest.axes
 

@@ -29,7 +29,9 @@ Grouping: TypeAlias = Callable[[LoopProgram], Iterable[Iterable[str]]]
 is then recomputed in each."""
 
 
-def scheduled_by(grouping: Grouping, program: LoopProgram, options: FusionOptions) -> Schedule:
+def schedule_from_groups(
+    grouping: Grouping, program: LoopProgram, options: FusionOptions
+) -> Schedule:
     """The schedule that a user's function defines.
 
     Raises Refused, with the reason, if it is not complete or not legal.

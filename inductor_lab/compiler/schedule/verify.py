@@ -29,7 +29,7 @@ def verify_schedule(schedule: Schedule) -> None:
     for group in schedule.groups:
         for part in group.parts:
             _verify_group(part)
-        _verify_apart(group)
+        _verify_independent(group)
     _verify_order(schedule)
     _verify_memory(schedule)
 
@@ -46,7 +46,7 @@ def _verify_group(group: Group) -> None:
     for nest in group.nests:
         where = f"{nest.buffer} in {group.name}"
         inner = set(real_axes((*nest.axes, *nest.reduce_axes))) - outer
-        if group.in_parts and group.crosses(nest):
+        if group.in_parts and group.sums_across_points(nest):
             steps = set(real_axes(nest.reduce_axes))
             summed = set(real_axes(group.in_parts.steps))
             assert steps == summed, f"{where} is summed over axes other than the steps"
@@ -67,7 +67,7 @@ def _verify_group(group: Group) -> None:
         _verify_loads(nest, group, made)
 
 
-def _verify_apart(combo: Group) -> None:
+def _verify_independent(combo: Group) -> None:
     """The parts of a combo run at the same time: none may read a result of another part."""
     assert not combo.combined or not combo.axes, f"{combo.name}: a combo has no axes itself"
     for part in combo.parts:
@@ -77,12 +77,14 @@ def _verify_apart(combo: Group) -> None:
 
 
 def _verify_loads(nest: Nest, group: Group, made: dict[str, Nest]) -> None:
-    here = group.in_parts.places if group.in_parts and group.crosses(nest) else {}
+    here = group.in_parts.places if group.in_parts and group.sums_across_points(nest) else {}
     for name, place in demand(nest, group.inlined):
         if name not in made:
             continue
         assert name != nest.buffer, f"{nest.buffer} loads itself"
-        assert not group.crosses(made[name]), f"{nest.buffer} loads {name} before it is complete"
+        assert not group.sums_across_points(made[name]), (
+            f"{nest.buffer} loads the incomplete {name}"
+        )
         for axis, index in zip(made[name].axes, place, strict=True):
             if axis in group.axes:
                 assert index == here.get(axis, Index.of(axis)), (

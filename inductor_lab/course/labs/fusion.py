@@ -16,7 +16,7 @@ from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.compiler.base.options import FusionOptions
 from inductor_lab.compiler.ir.program import LoopProgram
 from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
-from inductor_lab.compiler.schedule.user_schedule import scheduled_by
+from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
 from inductor_lab.course.exercise import Exercise, exercise, expected, given
 from inductor_lab.course.labs.beside import amounts, marked, matrices
 from inductor_lab.course.language import say
@@ -109,7 +109,8 @@ class Inlining(Exercise):
             except KeyError as axis:
                 return say(
                     "{t} has the axis {a}, which the consumer does not have",
-                    t=tree_text(found), a=axis,
+                    t=tree_text(found),
+                    a=axis,
                 )
             if value != wanted:
                 return say(
@@ -411,7 +412,7 @@ def program_of(function: Callable[..., Any]) -> LoopProgram:
 def refused(program: LoopProgram, groups: Iterable[Iterable[str]]) -> str | None:
     """Why the real compiler refuses these groups; None if they are a legal schedule."""
     try:
-        scheduled_by(lambda _: groups, program, FusionOptions())
+        schedule_from_groups(lambda _: groups, program, FusionOptions())
     except Refused as reason:
         return str(reason)
     return None
@@ -442,7 +443,7 @@ def compared(scheduler: Callable[[LoopProgram], Any]) -> Scored:
     for function in SIX:
         program = program_of(function)
         ours = schedule_program(program, FusionOptions()).after
-        mine = scheduled_by(scheduler, program, FusionOptions()).after
+        mine = schedule_from_groups(scheduler, program, FusionOptions()).after
         rows.append((function.__name__, mine.kernels, ours.kernels, mine.bytes, ours.bytes))
     return Scored(tuple(rows))
 
@@ -475,6 +476,6 @@ class Scheduler(Exercise):
     def picture(self, solution: Any, case: Any) -> Picture:
         program = program_of(case)
         ours = schedule_program(program, FusionOptions()).after
-        mine = scheduled_by(solution, program, FusionOptions()).after
+        mine = schedule_from_groups(solution, program, FusionOptions()).after
         moved = [("", int(ours.bytes), int(mine.bytes))]
         return amounts(say("bytes moved"), say("inductor_lab"), moved)

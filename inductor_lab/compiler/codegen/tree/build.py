@@ -157,7 +157,7 @@ class _Builder:
         scans = list(sums.values())
         results: list[tuple[Placed, Temp]] = []
         for placed, value in zip(nests, values, strict=True):
-            if self.group.crosses(placed.nest):
+            if self.group.sums_across_points(placed.nest):
                 self._add_to_row(placed, loops, value)
             elif isinstance(placed.nest, Reduction):
                 results.append((placed, self._reduce(placed, placed.nest, value, sums)))

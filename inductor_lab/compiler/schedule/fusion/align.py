@@ -79,7 +79,7 @@ def _completed(
     return pairs
 
 
-def put_together(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -> Cluster:
+def merge_clusters(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -> Cluster:
     """Merge two clusters: the outer axes are the common axes, with their names in `second`.
 
     before:  first  (i0)      buf1[i0] = sum over r0 of x[i0, r0]

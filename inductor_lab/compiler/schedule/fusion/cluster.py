@@ -227,7 +227,7 @@ class Cluster:
         return self.members[0].facts.position
 
 
-def single(facts: NestFacts, buffers: Mapping[str, Buffer]) -> Cluster:
+def single_nest_cluster(facts: NestFacts, buffers: Mapping[str, Buffer]) -> Cluster:
     """A cluster of one nest."""
     nest = facts.nest
     loads: Loads = {}
@@ -296,24 +296,24 @@ def _expanded(
     return loads
 
 
-def reads_as_it_writes(cluster: Cluster, base: str) -> bool:
+def reads_only_written_elements(cluster: Cluster, base: str) -> bool:
     """Does a scatter read its base only where `Scatter.may_read` allows it?"""
     scatter = cluster.scatter
     if scatter is None or scatter.base != base:
         return False
     if scatter.may_read(cluster.loads[base]):
         return True
-    return cluster.loads[base].keys() == {scatter.index} and _only_continues(cluster, base)
+    return cluster.loads[base].keys() == {scatter.index} and _only_combines(cluster, base)
 
 
-def _only_continues(cluster: Cluster, base: str) -> bool:
+def _only_combines(cluster: Cluster, base: str) -> bool:
     """Is the base read only by the scatter itself, to combine old and new values?"""
     bodies = [root for facts in cluster.inlined.values() for root in facts.nest.roots]
     bodies += [root for member in cluster.members for root in member.facts.nest.roots]
     return all(load.buffer != base for body in bodies for load in body.loads())
 
 
-def demote(cluster: Cluster, escaping: frozenset[str], expand: Expand) -> Cluster:
+def drop_local_stores(cluster: Cluster, escaping: frozenset[str], expand: Expand) -> Cluster:
     """Remove the stores of buffers that are not read outside the cluster.
 
     A pointwise member that does not escape is inlined; other members stay in a register.

@@ -23,7 +23,7 @@ from inductor_lab.compiler.ir.rules import rule_of
 from inductor_lab.compiler.schedule.facts import storage_elements
 from inductor_lab.compiler.schedule.fusion.cluster import Cluster
 from inductor_lab.compiler.schedule.fusion.profit import FAR
-from inductor_lab.compiler.schedule.fusion.rules import choice_on, judged
+from inductor_lab.compiler.schedule.fusion.rules import choice_for, run_rules
 from inductor_lab.compiler.schedule.schedule import Decision
 
 MAX_POINTERS = 256
@@ -145,8 +145,8 @@ def grow(
 def judge(candidate: Candidate, options: FusionOptions) -> Decision:
     """The decision on a candidate."""
     names = tuple(name for cluster in candidate.combo for name in cluster.names)
-    choice = choice_on(options, names, candidate.cluster.names, ordered=False)
-    verdicts, fused = judged(candidate, LEGALITY, PROFIT, options, choice)
+    choice = choice_for(options, names, candidate.cluster.names, ordered=False)
+    verdicts, fused = run_rules(candidate, LEGALITY, PROFIT, options, choice)
     return Decision(
         producer=candidate.combo[-1].members[-1].buffer,
         consumer=candidate.cluster.members[-1].buffer,

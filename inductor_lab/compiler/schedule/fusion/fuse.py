@@ -32,7 +32,7 @@ from inductor_lab.compiler.schedule.fusion import combo
 from inductor_lab.compiler.schedule.fusion.groups import make_steps
 from inductor_lab.compiler.schedule.fusion.rules import PROFIT
 from inductor_lab.compiler.schedule.fusion.walk import Walk
-from inductor_lab.compiler.schedule.order.low_memory import low_enough
+from inductor_lab.compiler.schedule.order.low_memory import limit_peak
 from inductor_lab.compiler.schedule.schedule import (
     Cost,
     Decision,
@@ -54,7 +54,7 @@ def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
     walk.run()
     calls = {p: step for p, step in enumerate(steps) if isinstance(step, ExternCall)}
     make = partial(make_steps, walk.clusters.values(), calls, program, options)
-    scheduled, combos, memory = low_enough(program, steps, make)
+    scheduled, combos, memory = limit_peak(program, steps, make)
     externs = sum((extern_cost(call, program.buffers) for call in calls.values()), Cost())
     nests = (cluster_cost(alone) for alone in walk.alone.values())
     groups = (step.cost for step in scheduled if isinstance(step, Group))

@@ -40,7 +40,7 @@ def no_step_between(pair: Pair) -> str | None:
 @legality
 def not_overwritten(pair: Pair) -> str | None:
     """A write in place destroys the old value: steps that read the old value must run before it."""
-    return pair.lost
+    return pair.overwritten
 
 
 @legality

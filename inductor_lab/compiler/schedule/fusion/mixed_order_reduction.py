@@ -42,7 +42,7 @@ class Visit:
     inside: tuple[Axis, ...]
 
 
-def crossed(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
+def mixed_order_pairs(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
     """The pair, if one cluster sums over outer axes of the other: then it visits the points in the
     order of the other.  Yields nothing otherwise."""
     first, second = pair.first, pair.second
@@ -51,7 +51,7 @@ def crossed(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
         if not summed or not sums.axes or rows.scans or rows.scatter:
             continue
         for visit in _visits(rows, sums, summed, shared):
-            if turned := _turned(sums, summed, visit, rows.in_parts):
+            if turned := _with_row_axes(sums, summed, visit, rows.in_parts):
                 both = (first, turned) if sums is second else (turned, second)
                 met = {axis: axis for axis in turned.axes}
                 yield replace(pair, first=both[0], second=both[1], common=met)
@@ -122,7 +122,7 @@ def _visit(
     return Visit(places, order) if by_parts else None
 
 
-def _turned(
+def _with_row_axes(
     sums: Cluster, summed: tuple[Axis, ...], visit: Visit, given: InParts | None
 ) -> Cluster | None:
     """The sums, with the outer axes of `visit` as their outer axes.

@@ -37,7 +37,7 @@ class Pair:
     home       the buffer whose group already stores the producer, if any
     saved      bytes of memory traffic that the fusion saves
     operations  operations of the producer, and of producers that only it needs, per element
-    lost       the reason why a value that the fusion reads would be overwritten before, if any
+    overwritten  the reason why a value that the fusion reads would be overwritten before, if any
     """
 
     producer: str
@@ -51,7 +51,7 @@ class Pair:
     home: str | None
     saved: int
     operations: int = 0
-    lost: str | None = None
+    overwritten: str | None = None
 
     @property
     def buffers(self) -> Mapping[str, Buffer]:
@@ -81,7 +81,7 @@ Subject = TypeVar("Subject")
 Answers: TypeAlias = Mapping[str, Callable[[Subject], str | None]]
 
 
-def judged(
+def run_rules(
     subject: Subject,
     legality: Answers[Subject],
     profit: Answers[Subject],
@@ -107,7 +107,7 @@ def _passed(rule: str, kind: Kind) -> Verdict:
     return Verdict(rule, kind, None)
 
 
-def choice_on(
+def choice_for(
     options: FusionOptions, firsts: Collection[str], seconds: Collection[str], ordered: bool
 ) -> Choice:
     """Whether the rules or the options decide on two sets of nests.

@@ -24,23 +24,23 @@ from inductor_lab.compiler.ir.program import (
 )
 from inductor_lab.compiler.schedule.facts import NestFacts, Place, nest_facts
 from inductor_lab.compiler.schedule.fusion import legality, profit, profit_gpu
-from inductor_lab.compiler.schedule.fusion.align import common_axes, put_together
+from inductor_lab.compiler.schedule.fusion.align import common_axes, merge_clusters
 from inductor_lab.compiler.schedule.fusion.cluster import (
     Cluster,
-    demote,
+    drop_local_stores,
     expand_loads,
     inline,
-    reads_as_it_writes,
-    single,
+    reads_only_written_elements,
+    single_nest_cluster,
 )
-from inductor_lab.compiler.schedule.fusion.mixed_order_reduction import crossed
+from inductor_lab.compiler.schedule.fusion.mixed_order_reduction import mixed_order_pairs
 from inductor_lab.compiler.schedule.fusion.rules import (
     LEGALITY,
     PROFIT,
     Pair,
     Placement,
-    choice_on,
-    judged,
+    choice_for,
+    run_rules,
 )
 from inductor_lab.compiler.schedule.order.dependences import Reachability, operations_for, positions
 from inductor_lab.compiler.schedule.order.step_order import binders_of
@@ -103,7 +103,9 @@ class Walk:
             sources.append(before)
             maker.update(dict.fromkeys(written_by(step), position))
         self.reach = Reachability(sources)
-        self.alone = {name: single(facts, self.buffers) for name, facts in self.facts.items()}
+        self.alone = {
+            name: single_nest_cluster(facts, self.buffers) for name, facts in self.facts.items()
+        }
         self.clusters: dict[int, Cluster] = {}
         self.where: dict[str, list[int]] = {}
         self.decisions: list[Decision] = []
@@ -127,7 +129,7 @@ class Walk:
         for number, cluster in sorted(self.clusters.items(), key=lambda item: -item[1].first):
             escaping = frozenset(name for name in cluster.made if self.escapes(name, {number}))
             if escaping != cluster.written:
-                self.clusters[number] = demote(cluster, escaping, self.expand)
+                self.clusters[number] = drop_local_stores(cluster, escaping, self.expand)
         # a reader may have been fused with clusters that copy the value: then nothing reads it
         self.clusters = {n: cluster for n, cluster in self.clusters.items() if cluster.members}
 
@@ -231,7 +233,7 @@ class Walk:
             self.where[name] = list(dict.fromkeys(places))
         del self.clusters[other]
         self.clusters[number] = merged
-        self.runs_before(merged)
+        self.order_before_overwriters(merged)
 
     def join_forced(self) -> None:
         """Fuse pairs that a user forces, although they are independent and share no input."""
@@ -255,7 +257,7 @@ class Walk:
         saved = second.bytes - merged.bytes + own_bytes
         work = operations_for(member.buffer, self.facts, self.readers, self.kept)
         pair = Pair(*names, placement, alone, second, {}, merged, None, None, saved, work)
-        return self.judge(replace(pair, lost=self.lost(merged)))
+        return self.judge(replace(pair, overwritten=self.overwritten(merged)))
 
     def in_one_kernel(self, alone: Cluster, number: int) -> _Judged:
         """Evaluate computing a producer in the kernel of a cluster that reads it."""
@@ -277,16 +279,16 @@ class Walk:
         common = common_axes(first, second, shared)
         between = next((self.describe(p) for p in positions(path)), None)
         pair = Pair(*names, placement, first, second, common, None, between, None, 0)
-        pair = next(filter(_meets, crossed(pair, shared)), pair)
-        if not _meets(pair):
+        pair = next(filter(_visits_same_points, mixed_order_pairs(pair, shared)), pair)
+        if not _visits_same_points(pair):
             return pair
-        merged = put_together(pair.first, pair.second, pair.common)
+        merged = merge_clusters(pair.first, pair.second, pair.common)
         escaping = frozenset(b for b in merged.made if self.escapes(b, inside))
-        merged = demote(merged, escaping, self.expand)
+        merged = drop_local_stores(merged, escaping, self.expand)
         saved = first.bytes + second.bytes - merged.bytes
-        return replace(pair, merged=merged, saved=saved, lost=self.lost(merged))
+        return replace(pair, merged=merged, saved=saved, overwritten=self.overwritten(merged))
 
-    def lost(self, merged: Cluster) -> str | None:
+    def overwritten(self, merged: Cluster) -> str | None:
         """The reason why a value that the kernel reads would be overwritten before, if any."""
         for name in merged.reads:
             place = self.overwriting.get(name)
@@ -294,13 +296,13 @@ class Walk:
                 continue
             writer = self.describe(place)
             if writer in merged.made:
-                if not reads_as_it_writes(merged, name):
+                if not reads_only_written_elements(merged, name):
                     return f"{writer} writes to {name} at other places than it is read"
             elif self.reach.leads(place, _steps_of(merged)):
                 return f"{writer} has written to {name} before"
         return None
 
-    def runs_before(self, merged: Cluster) -> None:
+    def order_before_overwriters(self, merged: Cluster) -> None:
         """Record that a kernel runs before the steps that overwrite its inputs."""
         for name in merged.reads:
             place = self.overwriting.get(name)
@@ -314,8 +316,8 @@ class Walk:
         return cluster
 
     def judge(self, pair: Pair) -> _Judged:
-        choice = choice_on(self.options, pair.first.names, pair.second.names, ordered=True)
-        return _Judged(pair, *judged(pair, LEGALITY, PROFIT, self.options, choice), choice)
+        choice = choice_for(self.options, pair.first.names, pair.second.names, ordered=True)
+        return _Judged(pair, *run_rules(pair, LEGALITY, PROFIT, self.options, choice), choice)
 
     # ---- bookkeeping ----
 
@@ -365,7 +367,7 @@ class Walk:
         if not pair.evaluated_on_demand:
             self.reach.join(_steps_of(pair.first), _steps_of(self.clusters[number]))
         self.clusters[number] = pair.merged
-        self.runs_before(pair.merged)
+        self.order_before_overwriters(pair.merged)
         self.where.setdefault(pair.producer, []).append(number)
 
 
@@ -375,7 +377,7 @@ def _steps_of(cluster: Cluster) -> int:
     return sum(1 << position for position in {one.position for one in facts})
 
 
-def _meets(pair: Pair) -> bool:
+def _visits_same_points(pair: Pair) -> bool:
     """Do the nests of both visit the same points?"""
     rules = (legality.scatter_alone, legality.same_iteration_space, legality.same_point)
     return not any(rule(pair) for rule in rules)

@@ -18,7 +18,7 @@ Made: TypeAlias = tuple[tuple[ScheduleStep, ...], tuple[Decision, ...]]
 """Steps, and the decisions about combos."""
 
 
-def low_enough(
+def limit_peak(
     program: LoopProgram, steps: Sequence[Step], make: Callable[[frozenset[str]], Made]
 ) -> tuple[tuple[ScheduleStep, ...], tuple[Decision, ...], MemoryPlan]:
     """The steps, decisions and memory plan with the lower peak.
