@@ -45,9 +45,9 @@ def memory_views(
 
 def _peak_text(plan: MemoryPlan) -> str:
     unfused, fused = bytes_text(plan.peak_unfused), bytes_text(plan.peak_after)
-    peak = say("peak: {unfused} unfused -> {fused} fused", unfused=unfused, fused=fused)
+    peak = say("peak: {n} without fusion and reuse -> {m}", n=unfused, m=fused)
     if plan.peak_before != plan.peak_after:
-        peak += say(" ({alone} without buffer reuse)", alone=bytes_text(plan.peak_before))
+        peak += say(" ({alone} without reuse)", alone=bytes_text(plan.peak_before))
     if plan.peak_after > plan.peak_unfused:
         peak += say(
             "; fused kernels allocate some results earlier and keep their inputs alive longer"

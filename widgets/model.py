@@ -226,7 +226,7 @@ def _peak_text(compilation: Record) -> str:
     plans = [part.schedule.memory for part in compilation.parts]
     unfused = bytes_text(max((plan.peak_unfused for plan in plans), default=0))
     fused = bytes_text(max((plan.peak_after for plan in plans), default=0))
-    return say("{n} unfused → {m} fused", n=unfused, m=fused)
+    return say("{n} without fusion and reuse → {m}", n=unfused, m=fused)
 
 
 def _noun(word: str, count: int) -> str:

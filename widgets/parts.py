@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -215,22 +215,31 @@ def ops_to(before: int, after: int) -> str:
 
 
 def decisions_view(schedule: Schedule, scope: str, links: Links) -> View:
-    """One row for each pair, which opens to the verdict of every rule."""
+    """One row for each pair with its final decision, which opens to the verdict of every rule and
+    to earlier attempts."""
     if not len(schedule.decisions):
         return empty_view(
             "decisions", "Nothing to decide: no two loop nests share data."
         )
-    rows = [decision_row(decision, scope, links) for decision in schedule.decisions]
+    rows = []
+    for *earlier, final in schedule.decisions.by_pair.values():
+        joined = not final.fused and schedule.in_one_kernel(final.producer, final.consumer)
+        rows.append(decision_row(final, scope, links, earlier, joined))
     columns = ("pair", "decision", "reason", "relation", ">saves")
     note = "Open a row to see the verdict of every rule."
     return table_view("decisions", columns, rows, note)
 
 
-def decision_row(d: Decision, scope: str, links: Links) -> Row:
-    """The row of one pair; its button requests the opposite decision."""
+def decision_row(
+    d: Decision, scope: str, links: Links, earlier: Sequence[Decision] = (), joined: bool = False
+) -> Row:
+    """The row of one pair; its button requests the opposite decision.
+
+    `joined`: other pairs have put both nests into one kernel, although this pair was not fused.
+    """
     cells = (
         f"{d.producer} + {d.consumer}",
-        say("fused" if d.fused else "not fused"),
+        say("in one kernel through other pairs" if joined else fused_or_not(d)),
         refusal(d),
         say(d.relation),
         bytes_text(d.bytes_saved),
@@ -239,10 +248,17 @@ def decision_row(d: Decision, scope: str, links: Links) -> Row:
     said = [
         (v.rule, say(v.kind), translate(v.reason) if v.reason else say("ok")) for v in d.verdicts
     ]
-    signs = tuple("no" if v.reason else "ok" for v in d.verdicts)
+    signs = ["no" if v.reason else "ok" for v in d.verdicts]
+    for number, each in enumerate(earlier, 1):
+        said.append((say("earlier attempt {n}", n=number), say(fused_or_not(each)), refusal(each)))
+        signs.append("ok" if each.fused else "no")
     pair = f"{'forbid' if d.fused else 'force'} {d.producer} {d.consumer} {scope}"
-    shown = row(cells, things, said, "ok" if d.fused else "no")
-    return replace(shown, more_marks=signs, pair=pair)
+    shown = row(cells, things, said, "ok" if d.fused or joined else "no")
+    return replace(shown, more_marks=tuple(signs), pair=pair)
+
+
+def fused_or_not(decision: Decision) -> str:
+    return "fused" if decision.fused else "not fused"
 
 
 def refusal(decision: Decision) -> str:

@@ -266,11 +266,11 @@ class Record(Shown):
 
     @property
     def peak_text(self) -> str:
-        """`12.0 kB unfused → 4.0 kB fused`: the largest peak memory of any part."""
+        """`12.0 kB without fusion and reuse → 4.0 kB`: the largest peak memory of any part."""
         plans = [part.schedule.memory for part in self.parts]
         unfused = bytes_text(max((plan.peak_unfused for plan in plans), default=0))
-        fused = bytes_text(max((plan.peak_after for plan in plans), default=0))
-        return f"{unfused} unfused → {fused} fused"
+        planned = bytes_text(max((plan.peak_after for plan in plans), default=0))
+        return f"{unfused} without fusion and reuse → {planned}"
 
     @property
     def before(self) -> Cost:

@@ -58,10 +58,7 @@ def _lowered(result: Any, part: str, kernels: tuple[Any, ...]) -> Iterator[Told]
 def _scheduled(result: Any, part: str, kernels: tuple[Any, ...]) -> Iterator[Told]:
     yield "ir_post_fusion", "ir_post_fusion", lambda: str(result)
     yield "schedule", "", lambda: str(result)
-    pairs = result.decisions
-    yield "fusion", "fusion", lambda: "\n".join(
-        pairs.explain(pair.producer, pair.consumer) for pair in pairs
-    )
+    yield "fusion", "fusion", lambda: str(result.decisions)
 
 
 def _hosted(result: Any, part: str, kernels: tuple[Any, ...]) -> Iterator[Told]:

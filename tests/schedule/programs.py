@@ -81,6 +81,9 @@ def checked(function: Callable[..., Any], *args: torch.Tensor, **fusion: Any) ->
 
 
 def reasons(schedule: Schedule, producer: str, consumer: str) -> dict[str, str]:
-    """What speaks against fusing a pair, by rule."""
-    decision = schedule.decisions.about(producer, consumer)
-    return {v.rule: v.reason for v in decision.verdicts if v.reason is not None}
+    """The reasons against fusing a pair, by rule: those of the first attempt that was refused."""
+    attempts = schedule.decisions.by_pair[producer, consumer]
+    found: dict[str, str] = {}
+    for attempt in reversed(attempts):
+        found |= {v.rule: v.reason for v in attempt.verdicts if v.reason is not None}
+    return found

@@ -217,7 +217,7 @@ def test_peak_memory(both: tuple[Any, Any]) -> None:
         f"{max((plan.peak_after for plan in plans.values()), default=0):,}")  # fmt: skip
     for scope, plan in plans.items():
         unfused, fused = bytes_text(plan.peak_unfused), bytes_text(plan.peak_after)
-        line = f"peak: {unfused} unfused -> {fused} fused"
+        line = f"peak: {unfused} without fusion and reuse -> {fused}"
         assert line in str(parts(c)[scope].schedule)
         if plan.lifetimes:
             views = doc["panes"][f"{scope}.memory"]["views"]
@@ -226,6 +226,22 @@ def test_peak_memory(both: tuple[Any, Any]) -> None:
                 assert f"peak {bytes_text(peak)}" in map(text_of, inside(drawn["tree"], "text"))
             lanes = {lane[3][1]["y"] for lane in elements(views[0], "lab-lane")}
             assert f"storages: {len(lanes):,}" in text_of(views[0]["tree"])
+
+
+def test_each_pair_has_one_decision_that_agrees_with_the_kernels(both: tuple[Any, Any]) -> None:
+    c, doc = both
+    for scope, part in parts(c).items():
+        schedule = part.schedule
+        pairs = schedule.decisions.by_pair
+        if not pairs:
+            continue
+        shown = [row["cells"][:2] for row in rows(view(doc, f"{scope}.schedule", "decisions"))]
+        assert [pair for pair, _ in shown] == [f"{first} + {second}" for first, second in pairs]
+        for (first, second), (_, state) in zip(pairs, shown, strict=True):
+            final = schedule.decisions.about(first, second)
+            if final.relation != "in place":
+                assert (state != "not fused") == schedule.in_one_kernel(first, second)
+                assert (state == "fused") == final.fused
 
 
 def test_graphs_and_breaks(both: tuple[Any, Any]) -> None:

@@ -27,7 +27,7 @@ REPLACED = {
     "{n} ops recomputed ({flop} flop)": ("run again (", "run again instead"),
     "Inputs are excluded (they stay in memory anyway).": ("alive anyway", "do not count"),
     "No ops were decomposed.": ("taken apart",),
-    " ({alone} without buffer reuse)": ("if no storage were used again",),
+    " ({alone} without reuse)": ("if no storage were used again",),
     "Reported by TorchDynamo. Parent phases include their children.": (
         "As TorchDynamo tells it", "A phase that holds others"),
     "Reported by PyTorch. Parent phases include their children.": ("As torch tells it",),

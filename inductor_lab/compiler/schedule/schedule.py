@@ -68,16 +68,28 @@ class Decisions:
     def __len__(self) -> int:
         return len(self.all)
 
-    def about(self, producer: str, consumer: str) -> Decision:
-        """The (first) decision for a pair of buffers.
+    @property
+    def by_pair(self) -> dict[tuple[str, str], tuple[Decision, ...]]:
+        """The different decisions about each pair, the final one last.
 
-        Raises UnknownName if the pair was never considered.
+        A pair is judged again when one of its nests has changed its group, or is recomputed in
+        another kernel.  The final decision is the one that fused the pair, otherwise the last.
         """
-        return self._about(producer, consumer)[0]
+        found: dict[tuple[str, str], list[Decision]] = {}
+        for decision in self.all:
+            known = found.setdefault((decision.producer, decision.consumer), [])
+            if decision in known:
+                known.remove(decision)
+            known.append(decision)
+        return {pair: tuple(sorted(known, key=lambda d: d.fused)) for pair, known in found.items()}
 
-    def _about(self, producer: str, consumer: str) -> list[Decision]:
-        pair = (producer, consumer)
-        if found := [d for d in self.all if (d.producer, d.consumer) == pair]:
+    def about(self, producer: str, consumer: str) -> Decision:
+        """The final decision about a pair of buffers; raises UnknownName if the pair was never
+        considered."""
+        return self._about(producer, consumer)[-1]
+
+    def _about(self, producer: str, consumer: str) -> tuple[Decision, ...]:
+        if found := self.by_pair.get((producer, consumer)):
             return found
         raise UnknownName(
             f"the pair {producer}, {consumer} was never considered for fusion",
@@ -85,9 +97,15 @@ class Decisions:
         )
 
     def explain(self, producer: str, consumer: str) -> str:
-        """Every rule with its verdict and reason, as text; all decisions if there are several."""
-        found = self._about(producer, consumer)
-        return "\n\n".join(str(perform("decision_text", decision)) for decision in found)
+        """The final decision with every rule's verdict and reason; then earlier attempts."""
+        *earlier, final = self._about(producer, consumer)
+        texts = [str(perform("decision_text", final))]
+        for number, decision in enumerate(earlier, 1):
+            texts.append(f"earlier attempt {number}: {perform('decision_text', decision)}")
+        return "\n\n".join(texts)
+
+    def __str__(self) -> str:
+        return "\n\n".join(self.explain(*pair) for pair in self.by_pair)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +254,14 @@ class Schedule(Shown):
     @property
     def groups(self) -> tuple[Group, ...]:
         return tuple(step for step in self.steps if isinstance(step, Group))
+
+    def in_one_kernel(self, first: str, second: str) -> bool:
+        """Does one kernel compute both buffers?"""
+        for group in self.groups:
+            made = {nest.buffer for part in group.parts for nest in part.nests}
+            if {first, second} <= made.union(*(part.inlined for part in group.parts)):
+                return True
+        return False
 
     @property
     def library_calls(self) -> int:

@@ -90,12 +90,12 @@ MORE = "; fused kernels allocate some results earlier and keep their inputs aliv
 
 
 def peak_text(plan: MemoryPlan) -> str:
-    """`peak: 12.0 kB unfused -> 4.0 kB fused (8.0 kB without buffer reuse)`."""
-    unfused, fused = bytes_text(plan.peak_unfused), bytes_text(plan.peak_after)
-    alone = f" ({bytes_text(plan.peak_before)} without buffer reuse)"
+    """`peak: 12.0 kB without fusion and reuse -> 4.0 kB (8.0 kB without reuse)`."""
+    unfused, planned = bytes_text(plan.peak_unfused), bytes_text(plan.peak_after)
+    alone = f" ({bytes_text(plan.peak_before)} without reuse)"
     alone = alone if plan.peak_before != plan.peak_after else ""
     more = MORE if plan.peak_after > plan.peak_unfused else ""
-    return f"peak: {unfused} unfused -> {fused} fused{alone}{more}"
+    return f"peak: {unfused} without fusion and reuse -> {planned}{alone}{more}"
 
 
 def cost_text(cost: Cost) -> str:

@@ -110,14 +110,13 @@ def dump_part(part: CompiledPart, folder: Path, target: str | None = None) -> Pa
     """
     _made(folder)
     last = next((s.after for s in reversed(part.rewrites.steps) if s.after is not None), part.graph)
-    decisions = part.schedule.decisions
     texts = {
         "fx_graph_readable.py": str(part.graph),
         "fx_graph_runnable.py": runnable(part),
         "fx_graph_transformed.py": str(last),
         "ir_pre_fusion.txt": str(part.loops),
         "ir_post_fusion.txt": str(part.schedule),
-        "fusion.txt": "\n".join(decisions.explain(d.producer, d.consumer) for d in decisions),
+        "fusion.txt": str(part.schedule.decisions),
         "output_code.py": output_code(part),
     }
     for name, text in texts.items():
