@@ -1,4 +1,4 @@
-"""How a loop tree runs on a CPU: which loop is SIMD, which is threaded, where strips are cut.
+"""Plan how a loop tree runs on a CPU: which loops are SIMD, which are threaded, width of strips.
 
 Inductor: `CppKernelProxy.codegen_functions` (tiling) and `WorkSharing` in `codegen/cpp.py`.
 """
@@ -41,62 +41,64 @@ from inductor_lab.compiler.ir.ops import OPS
 from inductor_lab.compiler.ir.rules import HALF
 
 GRAIN = 32768
-"""Elementary operations below which starting a second thread takes longer than it saves.  Like the
-other sizes in this file it depends on the machine.  After a change, run `python -m benchmarks.cpu`
-again (benchmarks/RESULTS.md names the machine of the current figures)."""
+"""With fewer operations, starting a second thread takes longer than it saves.  Like the other
+thresholds in this file, it depends on the machine.  After a change, run `python -m benchmarks.cpu`
+(benchmarks/RESULTS.md names the machine of the current figures)."""
 
 ROWS_FOR_THREADS = 16
-"""Fewer independent points than this, and the loops inside a point are threaded instead."""
+"""With fewer independent points, the loops inside a point are threaded instead."""
 
 CHUNKS = 32
-"""Parts of a threaded reduction: fixed, so that a sum does not depend on the number of threads."""
+"""Number of parts of a threaded reduction: fixed, so that sums do not depend on the thread
+count."""
 
 BLOCK = 4096
-"""Floats that are summed straight; a longer sum is a sum of such blocks, so it stays accurate."""
+"""Floats per block of a long sum; the sum of blocks stays accurate."""
 
 COLUMN_BLOCK = 512
-"""The same for columns, where a sum goes element by element and not in vector lanes."""
+"""The same for columns, where each sum runs element by element and not in vector lanes."""
 
 SEARCH = 16
-"""Iterations that a binary search is taken to make."""
+"""Assumed number of iterations of a binary search."""
 
 STRIP = 512
 """Columns that are reduced together, row by row."""
 
 SHORT_ROW = 31
-"""Elements up to which a row is a column of a transposed strip: from 32 on a row's own lanes are as
-fast (softmax and layer norm, 3 to 100 elements; one core with AVX-512, GCC 12, November 2026)."""
+"""Longest row that is transposed: from 32 elements on, lanes along the row are as fast (softmax and
+layer norm, 3 to 100 elements; one core with AVX-512, GCC 12, November 2026)."""
 
 SUMMED_ROW = 16
-"""The same where nothing but sums is made, once, of numbers of four bytes or more (sums and RMS
-norms, 8 to 31 elements; cores with AVX2 and AVX-512, GCC 12 and 13, November 2026)."""
+"""The same for one reduction that only sums elements of at least four bytes (sums and RMS norms, 8
+to 31 elements; cores with AVX2 and AVX-512, GCC 12 and 13, November 2026)."""
 
 RAGGED_ROW, REDUCED_ROW = 63, 127
-"""The same of rows with exponentials: that do not fill lines, or of which only sums and the like
-are kept (softmax and its logarithm, 31 to 200 elements; measured there).  The first holds for all
-rows of float16 and bfloat16, whose lanes are slow to start (norms, 16 to 100 elements; with AVX2).
-"""
+"""The same for rows with exponentials: RAGGED_ROW if they do not fill cache lines, REDUCED_ROW if
+only reductions of them are stored (softmax and log-softmax, 31 to 200 elements; measured as above).
+RAGGED_ROW also applies to float16 and bfloat16, whose lanes are slow to start (norms, 16 to 100
+elements; with AVX2)."""
 
 MANY_POINTS = 64
-"""Points from which on rows that are the same for all of them are kept transposed for several."""
+"""With at least this many points that read the same rows, several points share a transposed
+copy."""
 
 SHORTEST_ROW = 3
-"""Elements from which on they are where nothing is reduced."""
+"""Shortest row that is transposed if nothing is reduced."""
 
 SHORT_STRIP = 64
-"""Short rows that are reduced together; of few, and of long ones that are scanned, it is a line."""
+"""Number of short rows per strip; it is LINE for few rows, and for long rows that are scanned."""
 
 SCATTER_STRIP = 64
-"""The same where rows are written at computed places: every thread visits all of them."""
+"""The same for scatters: every thread visits all rows."""
 
 TILE = (64, 128)
-"""Sides of a tile: along the axis where the transposed load is contiguous, then innermost."""
+"""Sizes of a tile: along the axis where the transposed load is contiguous, then innermost."""
 SHORTEST_SIDE = 16
-"""Trip count of either loop below which tiles gain nothing."""
+"""Smallest trip count of both loops for which tiles are faster."""
 
 
 class Simd(Enum):
-    """Which loop the vector lanes run along."""
+    """The loop along which vector lanes run."""
 
     POINTS = "points"
     INNER = "inner"
@@ -105,13 +107,16 @@ class Simd(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CpuPlan:
-    """`threads` is the number of leading point loops that are threaded together (0: none).
+    """How a loop tree runs.
 
-    `inner_threads`: the loops inside a point are threaded.  `condition` is the work in elements
-    where it depends on symbols: threads only if it is at least GRAIN.  `strip` is the width of the
-    strips of the last point axis, for COLUMNS.  `work` counts operations.  With `in_team` the code
-    runs inside a parallel region, all threads of which come by; a tree without points is for one of
-    them.
+    simd           the loop along which vector lanes run
+    threads        number of outermost point loops that are threaded together (0: none)
+    inner_threads  the loops inside a point are threaded
+    condition      the work, if it is symbolic: threads are used if it is at least GRAIN
+    strip          width of the strips of the last point axis, for COLUMNS
+    work           number of operations
+    in_team        the code runs inside a parallel region, and all its threads reach it; one thread
+                   runs a tree without points
     """
 
     simd: Simd
@@ -124,7 +129,7 @@ class CpuPlan:
 
     @property
     def longest_row(self) -> int:
-        """Elements up to which a row is transposed where strips are of columns."""
+        """The longest row that is transposed, if strips are used."""
         return REDUCED_ROW if self.strip <= SHORT_STRIP else SHORT_ROW
 
 
@@ -166,9 +171,12 @@ def with_rows(tree: Tree, off: Set[str]) -> Tree:
 
 
 def _takes_long(loop: Loop, size: int) -> bool:
-    """Does GCC make slow code of halves in short rows, or are there two exponentials or more?
-    Rows of 4 are written out, and in rows of 8, 16 and 24 other numbers fill vectors.  Windows,
-    which read under masks, share columns instead."""
+    """Is it worth to transpose the rows: is there float16, or are there at least two exponentials?
+
+    GCC generates slow code for float16 in short rows.  Rows of 4 are unrolled, and rows of 8, 16
+    and 24 elements of other dtypes fill vectors.  Windows, with masked reads, share columns
+    instead.
+    """
     if any(isinstance(stmt, When) for stmt in walk(loop.body)):
         return False
     if any(load.dtype in HALF for load in loads_in((loop,))):
@@ -181,7 +189,7 @@ def _lanes_of_loops(
     tree: Tree, points: list[Loop], ordered: bool, off: Set[str]
 ) -> tuple[Simd, int]:
     """Which loops lanes run along where points have loops of their own, and the width of strips."""
-    kept = any(isinstance(s, Local) for s in walk(tree))  # sums for a row: they lie along it
+    kept = any(isinstance(s, Local) for s in walk(tree))  # sums per row element, stored along rows
     if kept or "columns" in off:
         return Simd.INNER, STRIP
     simd = _reduction_simd(points, ordered)
@@ -190,7 +198,7 @@ def _lanes_of_loops(
 
 
 def _levels(points: list[Loop], simd: Simd) -> int:
-    """How many outermost loops to thread together, so that there are iterations enough."""
+    """The number of outermost loops to thread together, so that there are enough iterations."""
     last = len(points) - (simd is not Simd.INNER and len(points) > 1)
     if not points:
         return 0
@@ -202,11 +210,13 @@ def _levels(points: list[Loop], simd: Simd) -> int:
 
 
 def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
-    """Along the axis where fewer accesses go from one cache line to the next: the innermost loop's
-    or the last point's; then along the one where more are contiguous.  What does not move along an
-    axis costs nothing there: `weight[j]` in a sum of columns is one number for all of them.
+    """Choose between lanes along the innermost loop (INNER) and along the last point axis
+    (COLUMNS).
 
-    Of a scatter the places that are the same in all columns do not count: they are read once a row.
+    Take the axis with fewer accesses that jump to another cache line; if equal, the axis with more
+    contiguous accesses.  An access that does not depend on the axis costs nothing: `weight[j]` in a
+    sum of columns is the same for all columns.  For a scatter, indices that are the same in all
+    columns do not count: they are read once per row.
     """
     if not points:
         return Simd.INNER
@@ -227,8 +237,11 @@ def _reduction_simd(points: list[Loop], ordered: bool) -> Simd:
 
 
 def _side_by_side(points: list[Loop]) -> int:
-    """How many rows go side by side, since lanes along a row are of no use: it has few elements, or
-    each depends on the one before.  0 where they are of use, or there are too few rows."""
+    """The number of rows to process together, if lanes along a row do not help.
+
+    They do not help if a row has few elements, or if each element depends on the previous one (a
+    scan).  0 if they help, or if there are too few rows.
+    """
     rows = hint(points[-1].axis.size, 1024) if points else 0
     if rows <= LINE:
         return 0
@@ -244,7 +257,7 @@ def _side_by_side(points: list[Loop]) -> int:
 
 
 def _are_read_again(points: list[Loop]) -> bool:
-    """Are the rows that go side by side the same at each of many points, as of pairs?"""
+    """Do many outer points read the same rows, as in a computation over pairs?"""
     if len(points) < 2:
         return False
     outer, last = points[-2:]
@@ -257,8 +270,10 @@ def _are_read_again(points: list[Loop]) -> bool:
 
 
 def _is_short(row: Loop, loops: list[Loop], again: bool) -> bool:
-    """Has it too few elements for lanes of its own?  `loops` are all over the row, which is read
-    `again` at other points."""
+    """Is the row too short for lanes along it?
+
+    `loops` are all loops over the row; `again`: many points read the same rows.
+    """
     size, inside = hint(row.axis.size, 1024), tuple(loops)
     stored = {stmt.value.dtype for stmt in walk(inside) if isinstance(stmt, Store)}
     dtypes = stored.union(load.dtype for load in loads_in(inside))
@@ -274,22 +289,22 @@ def _is_short(row: Loop, loops: list[Loop], again: bool) -> bool:
 
 
 def _sums_once(loops: list[Loop]) -> bool:
-    """Is one of them a reduction, and it has nothing but sums?"""
+    """Is exactly one loop a reduction, with only sums?"""
     fed = [acc.kind for loop in loops for acc in fed_by(loop)]
     reduced = [loop for loop in loops if loop.kind is LoopKind.REDUCE]
     return len(reduced) == 1 and set(fed) == {"sum"}
 
 
 def _far_apart(index: Index, axis: Axis) -> bool:
-    """Are neighbours along the axis in different cache lines?"""
+    """Are adjacent elements along the axis in different cache lines?"""
     return hint(index.coefficient(axis)) >= LINE
 
 
 def tiled_axes(points: list[Loop]) -> tuple[Axis, ...]:
-    """The two axes to cut in tiles: one along which a load is contiguous, and the innermost one.
+    """The two axes to tile: one along which a load is contiguous, and the innermost axis.
 
-    Without tiles a transposed load takes one element of a cache line and comes back for the next
-    when the line is gone.  Empty where nothing is transposed.
+    Without tiles, a transposed load uses one element of a cache line, and the line has been evicted
+    when the next element is needed.  Empty if there is no transposed load.
     """
     if len(points) < 2:
         return ()
@@ -307,7 +322,7 @@ def tiled_axes(points: list[Loop]) -> tuple[Axis, ...]:
 
 
 def _flat_indices(body: Tree) -> Iterator[Index]:
-    """Where the loops of a point read and write; what is done once a point does not matter."""
+    """The indices of loads and stores in the loops of a point, without accesses once per point."""
     loops = tuple(s for s in body if isinstance(s, Loop))
     for load in loads_in(loops):
         yield load.index[0]
@@ -317,7 +332,7 @@ def _flat_indices(body: Tree) -> Iterator[Index]:
 
 
 def _work(body: Tree) -> Size:
-    """Operations of a tree; expensive ones count by their flops, symbolic extents stay symbolic."""
+    """The number of operations; expensive ones count by flops, symbolic sizes stay symbolic."""
     total: Size = 0
     for stmt in body:
         if isinstance(stmt, Loop):
