@@ -118,8 +118,8 @@ class Part:
 class Chains:
     """The writes to parts of tensors in a graph.
 
-    home     writes on the path from an input to its new value length   for each write to a region,
-    the number of writes in its chain
+    home     writes on the path from an input to its new value
+    length   for each write to a region, the number of writes in its chain
     """
 
     home: frozenset[Node]

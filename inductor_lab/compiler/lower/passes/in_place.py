@@ -54,9 +54,10 @@ from inductor_lab.compiler.lower.tensor import overlaps
 class Candidate:
     """A write that may go to the storage of `source`, which was copied for it.
 
-    place    the position of the step new      the buffer that the step computes readers  the
-    positions of steps that read each buffer taken    buffers whose storage an earlier step
-    overwrites → the buffer that it computes
+    place    the position of the step
+    new      the buffer that the step computes
+    readers  the positions of steps that read each buffer
+    taken    buffers whose storage an earlier step overwrites → the buffer that it computes
     """
 
     program: LoopProgram

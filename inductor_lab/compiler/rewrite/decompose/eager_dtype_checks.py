@@ -44,9 +44,9 @@ it."""
 class Row(NamedTuple):
     """The dtypes that eager kernels of one operator reject.
 
-    first   the name of its first floating-point argument (or of its first argument) alone   letters
-    of the rejected dtypes of that argument pairs   for another argument and a letter of the first:
-    letters that are rejected with it
+    first   the name of its first floating-point argument (or of its first argument)
+    alone   letters of the rejected dtypes of that argument
+    pairs   for another argument and a letter of the first: letters that are rejected with it
     """
 
     first: str

@@ -46,9 +46,10 @@ class Unlike(Exception):
 class Trace:
     """The nodes that a call added to the graph.
 
-    inputs    the nodes of its tensors, in order nodes     the nodes of the operators that it called
-    results   for each result its node and the tensor; None for None made_of   builds the return
-    value of the definition from the results
+    inputs    the nodes of its tensors, in order
+    nodes     the nodes of the operators that it called
+    results   for each result its node and the tensor; None for None
+    made_of   builds the return value of the definition from the results
     """
 
     inputs: tuple[Node, ...]
