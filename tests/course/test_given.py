@@ -98,8 +98,8 @@ def test_a_partitioner_of_the_users() -> None:
 
 
 @pytest.mark.parametrize("mine, said", [
-    (lambda values: [], "rand_like.default, which cannot be made again"),
-    (lambda values: ["nothing"], "['nothing'] are no values of the forward"),
+    (lambda values: [], "rand_like.default, which cannot be recomputed"),
+    (lambda values: ["nothing"], "['nothing'] are not values of the forward"),
 ])  # fmt: skip
 def test_a_cut_that_lets_something_through_is_refused(mine, said: str) -> None:
     with pytest.raises(Refused) as refused:

@@ -263,7 +263,7 @@ LAB_3 = [
     ("3.4", all_needed, "is enough"),
     ("3.4", nothing_saved, "saving nothing is not enough"),
     ("3.5", all_needed, "legal, but it keeps"),
-    ("3.5", nothing_saved, "which cannot be made again"),
+    ("3.5", nothing_saved, "which cannot be recomputed"),
 ]
 
 # ---- lab 4 -------------------------------------------------------------------------------------

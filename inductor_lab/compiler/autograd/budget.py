@@ -1,10 +1,13 @@
-"""From prices and a memory budget to the set of saved values.
+"""Chooses the values to save from their prices and a memory budget.
 
-Budget 1: only cheap ops are recomputed (`Price.CHEAP`, in chains of at most `LONGEST_CHAIN`), and a
-value that would otherwise stay in registers counts twice, since saving it writes it to memory too.
-Below 1: the ops that budget 1 bans from recomputation are allowed one after the other, in the order
-of flops per byte, until the kept bytes are at most `budget` times those of budget 1.
-Budget 0: so all are allowed; what remains is inputs, random draws, and custom ops.
+Budget 1: only cheap ops are recomputed (`Price.CHEAP`, in chains of at most `LONGEST_CHAIN`).  A
+value that would otherwise stay in registers counts twice, because saving it also writes it to
+memory.
+
+Below 1: ops that budget 1 does not allow to be recomputed are allowed one by one, in the order of
+flops per byte, until the kept bytes are at most `budget` times those of budget 1.
+
+Budget 0: all of them are allowed; the saved values are inputs, random draws, and custom ops.
 """
 
 from __future__ import annotations
@@ -28,14 +31,16 @@ from inductor_lab.compiler.autograd.sides import Sides, is_several
 
 LONGEST_CHAIN = 64
 _SCALE = 1024
-"""Widths are bytes times this, so that an input (1) is narrower than any byte."""
+"""Widths are bytes times this factor, so that the width of an input (1) is less than that of a
+byte."""
 _CHECKPOINTED = 1 << 16
-"""How much wider the inside of a checkpointed region is: its user asked not to save it."""
+"""Factor of the width of values in a checkpointed region, because the user asked not to save
+them."""
 
 
 @dataclass
 class Chooser:
-    """Prices every forward value once, then cuts as often as the budget needs."""
+    """Computes the price of every forward value once, then a cut for each budget."""
 
     sides: Sides
     prices: dict[torch.fx.Node, Recompute] = field(default_factory=dict)
@@ -51,7 +56,7 @@ class Chooser:
         self.bans = {node: bans[node] for node in sorted(bans, key=self._flops_per_byte)}
 
     def choose(self, budget: float) -> frozenset[str]:
-        """Names of the values to save under this budget."""
+        """Names of the values to save with this budget."""
         at_one = self.cut(self.bans, count_traffic=True)
         if budget >= 1:
             return at_one
@@ -68,17 +73,17 @@ class Chooser:
         return self._cut_without(low)
 
     def ladder(self, steps: int) -> Iterator[frozenset[str]]:
-        """Cuts that allow ever more recomputation, from budget 1 to budget 0."""
+        """Cuts that allow more and more recomputation, from budget 1 to budget 0."""
         yield self.choose(1)
         for step in range(1, steps + 1):
             yield self._cut_without(len(self.bans) * step // steps)
 
     def least_bytes(self) -> int:
-        """The bytes that budget 0 keeps."""
+        """The bytes that are kept with budget 0."""
         return self.kept_bytes(self._cut_without(len(self.bans)))
 
     def recomputed_for(self, saved: frozenset[str]) -> list[torch.fx.Node]:
-        """Forward ops that the backward recomputes when these values are saved; no views."""
+        """Forward ops that the backward recomputes if these values are saved, without views."""
         recomputed: set[torch.fx.Node] = set()
         waiting = [node for node in self.sides.needed if node.name not in saved]
         while waiting:
@@ -90,7 +95,7 @@ class Chooser:
         return [n for n in self.sides.values if n in twice and self.prices[n].price > Price.FREE]
 
     def kept_bytes(self, saved: frozenset[str]) -> int:
-        """Bytes that are kept for the backward and that are not inputs of the graph."""
+        """Bytes that are kept for the backward, without inputs of the graph."""
         return sum(
             self.sides.nbytes[node]
             for node in self.sides.values
@@ -100,13 +105,13 @@ class Chooser:
     def cut(
         self, bans: Mapping[torch.fx.Node, str], *, count_traffic: bool = False
     ) -> frozenset[str]:
-        """The cheapest set of values to save when `bans` may not be recomputed."""
+        """The cheapest set of values to save if the `bans` must not be recomputed."""
         pipes = [self._pipe(node, node in bans, count_traffic) for node in self.sides.values]
         saved = cheapest_cut(pipes)
         return saved if saved is not None else frozenset(n.name for n in self.sides.needed)
 
     def _cut_without(self, lifted: int) -> frozenset[str]:
-        """The cut when the first so many bans do not hold."""
+        """The cut without the first `lifted` bans."""
         if lifted not in self._known:
             self._known[lifted] = self.cut(dict(list(self.bans.items())[lifted:]))
         return self._known[lifted]
@@ -140,22 +145,22 @@ class Chooser:
         return width * _CHECKPOINTED if self._is_inside_checkpoint(node) else width
 
     def _is_inside_checkpoint(self, node: torch.fx.Node) -> bool:
-        """Is it asked to be recomputed, and not a result of its region?
+        """Is it inside a checkpointed region, and not a result of it?
 
-        What a random op gives has to be saved in any case, and then rather the one-byte mask made
-        of it: so a direct user of a random op counts as outside too.
+        The result of a random op must be saved in any case.  It is better to save the one-byte mask
+        that is computed from it, so a direct user of a random op counts as outside too.
         """
         never = self._draws(node) or any(map(self._draws, node.all_input_nodes))
         return asked_to_recompute(node) and not never and not self._leaves_checkpoint(node)
 
     def _draws(self, node: torch.fx.Node) -> bool:
-        """Is it the result of a random op, perhaps seen through views?"""
+        """Is it the result of a random op, or a view of one?"""
         while self._is_view(node):
             node = node.all_input_nodes[0]
         return node.op != "placeholder" and self.prices[node].price == Price.NEVER
 
     def _leaves_checkpoint(self, node: torch.fx.Node) -> bool:
-        """Is it a result of a checkpointed region, read by the forward outside of it?"""
+        """Is it a result of a checkpointed region that the forward reads outside it?"""
         region = node.meta.get("ac_graph_id")
         return asked_to_recompute(node) and any(
             not asked_to_recompute(user) or user.meta.get("ac_graph_id") != region
@@ -183,9 +188,10 @@ class Chooser:
         return bans
 
     def _in_memory(self) -> frozenset[torch.fx.Node]:
-        """Values that reach memory in any case: an op that does not fuse makes or reads them.
+        """Values that are in memory in any case, because an op that is not fused computes or reads
+        them.
 
-        Being in memory spreads over views in both directions, since a view shares the storage.
+        If a value is in memory, so are its base and its views, because they share its storage.
         """
         found = {
             node

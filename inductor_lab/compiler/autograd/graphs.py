@@ -1,4 +1,5 @@
-"""The joint graph, and what became of it: what is saved for the backward and what is recomputed."""
+"""The joint graph, and its partition: which values are saved for the backward, and which
+recomputed."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class JointGraph(Shown):
 
 @dataclass(frozen=True, slots=True)
 class SavedValue:
-    """A value that the forward hands to the backward."""
+    """A value that the forward saves for the backward."""
 
     name: str
     nbytes: int
@@ -60,13 +61,13 @@ PartitionChoice: TypeAlias = Literal["saved", "input", "recomputed", "backward",
 
 @dataclass(frozen=True, slots=True)
 class PartitionDecision:
-    """What was decided for one forward value that the backward needs, directly or not.
+    """The decision on one forward value that the backward needs, directly or indirectly.
 
-    saved       handed over by the forward
-    input       handed over too, but it is an input of the graph, so it is alive anyway
+    saved       the forward saves it
+    input       saved too, but it is an input of the graph, which stays in memory anyway
     recomputed  computed a second time, in the backward
-    backward    made in the backward only, since the forward itself does not need it
-    unneeded    the backward gets what it needs from values that come after this one
+    backward    computed only in the backward, because the forward does not need it
+    unneeded    the backward only needs values that are computed from it
     """
 
     node: str
@@ -80,7 +81,8 @@ class PartitionDecision:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What a smaller `memory_budget` would save and recompute (`flops` is an estimate of that)."""
+    """The values that a smaller `memory_budget` would save and recompute (`flops` is an
+    estimate)."""
 
     memory_budget: float
     saved: tuple[str, ...]
@@ -91,15 +93,15 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Partition(Shown):
-    """A joint graph cut in two.
+    """The partition of a joint graph into forward and backward.
 
-    cut_bytes           bytes that are kept for the backward and that nobody else keeps (no inputs)
-    memory_budget       the option it was made with
-    bytes_if_all_saved  what eager mode keeps besides inputs: as autograd itself tells
-                        (`capture/eager.py`), or where it cannot, every forward value that a
-                        gradient formula reads
-    bytes_if_min        the least that any budget can reach (`memory_budget=0`)
-    cuts                what smaller budgets would keep, from budget 1 down to 0
+    cut_bytes           bytes that are kept only for the backward (no inputs)
+    memory_budget       the option
+    bytes_if_all_saved  bytes that eager mode keeps besides inputs: as autograd itself reports them
+                        (`capture/eager.py`); if it cannot, every forward value that a gradient
+                        formula reads
+    bytes_if_min        the smallest number of bytes for any budget (`memory_budget=0`)
+    cuts                the values that smaller budgets would keep, from budget 1 down to 0
     """
 
     forward: FxGraph
@@ -127,11 +129,11 @@ class Partition(Shown):
         return "\n".join([repr(self), "saved", *saved, "recomputed", *again])
 
     def about(self, node: str) -> PartitionDecision:
-        """The decision for one node of the joint graph; raises UnknownName if there was none."""
+        """The decision on one node of the joint graph; raises UnknownName if there is none."""
         for decision in self.decisions:
             if decision.node == node:
                 return decision
         raise UnknownName(
-            f"nothing was decided for {node}",
-            todo="only forward values that the backward depends on are decided",
+            f"there is no decision on {node}",
+            todo="there are decisions only on forward values that the backward depends on",
         )

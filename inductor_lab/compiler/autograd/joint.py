@@ -21,7 +21,7 @@ aten = torch.ops.aten
 def joint_graph(
     module: GraphModule, num_fwd_outputs: int, *, earlier: FxGraph | None = None
 ) -> JointGraph:
-    """Read the module that AOTAutograd hands to a partition function."""
+    """The record of the module that AOTAutograd passes to a partition function."""
     inputs = module.graph.find_nodes(op="placeholder")
     tangents = tuple(node.name for node in inputs if is_tangent(node))
     return JointGraph(
@@ -38,8 +38,11 @@ def is_tangent(node: Node) -> bool:
 
 
 def call_sizes_by_one_name(module: GraphModule) -> None:
-    """Let gradients have their outputs' sizes where torch traced these twice, with new symbols:
-    `tangents_1: [u0 % 3]` of `mul: [u1 % 3]`, where the graph binds only `u1`."""
+    """Give gradients the sizes of their outputs if torch traced these sizes twice, with new
+    symbols.
+
+    Example: `tangents_1: [u0 % 3]` of `mul: [u1 % 3]`, where the graph binds only `u1`.
+    """
     inputs = module.graph.find_nodes(op="placeholder")
     tangents = [(n, sizes) for n in filter(is_tangent, inputs) if (sizes := tuple(_sizes(n)))]
     if not tangents:
@@ -58,8 +61,8 @@ def call_sizes_by_one_name(module: GraphModule) -> None:
 
 
 def with_lengths(module: GraphModule, sizes: Sequence[Node]) -> list[Node]:
-    """The sizes, and the lengths found by operators of which they are made: of `u7 % 3` that of
-    the tensor whose length is `u7`."""
+    """The sizes, and the unbacked lengths that they are computed from: for `u7 % 3`, the length
+    `u7` of the tensor that has it."""
     made = {size for node in sizes for size in _sizes(node)}
     missing = {symbol for size in made for symbol in size.free_symbols} - made
     lengths = []

@@ -1,9 +1,9 @@
 """Which values to save: a minimum cut.
 
-Every forward value is a pipe from `in` to `out`, as wide as it is dear to save.  Water enters at
-the values that cannot be recomputed and leaves at the values that the backward reads.  The cheapest
-set of pipes to cut, so that no water gets through, is the cheapest set of values to save: whatever
-lies behind the cut can be recomputed from it.
+Every forward value is an edge from `in` to `out`; its capacity is the cost of saving the value. The
+source is connected to the values that cannot be recomputed, the sink to the values that the
+backward reads.  A minimum cut between source and sink is the cheapest set of values to save: all
+values behind the cut can be recomputed from it.
 
     source ──inf──> x.in ══4096══> x.out ──inf──> sin.in ══8192══> sin.out ──inf──> sink
 
@@ -22,11 +22,11 @@ from networkx.algorithms.flow import boykov_kolmogorov
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
-    """One forward value as the cut sees it.
+    """One forward value in the flow network.
 
-    inputs        the values it is made of
-    width         what saving it costs; None if it cannot be saved (a tuple, a checkpointed value)
-    is_source     it cannot be recomputed, or may not
+    inputs        the values it is computed from
+    width         the cost of saving it; None if it cannot be saved (a tuple, a checkpointed value)
+    is_source     it cannot be recomputed, or must not be
     is_needed     the backward reads it
     """
 
@@ -40,7 +40,7 @@ class Pipe:
 def cheapest_cut(pipes: Iterable[Pipe]) -> frozenset[str] | None:
     """Names of the values to save; None if no finite cut exists.
 
-    Of several cheapest cuts it takes the one nearest to the sink: it leaves least to recompute.
+    Of several minimum cuts it is the one nearest to the sink, which has the least recomputation.
     """
     network, needed = _network(list(pipes))
     if not needed:
@@ -75,7 +75,7 @@ def _network(pipes: list[Pipe]) -> tuple[nx.DiGraph, bool]:
 
 
 def _leads_to_sink(residual: nx.DiGraph) -> set[object]:
-    """Everything from which more water could still run to the sink."""
+    """All nodes with a path of positive residual capacity to the sink."""
     reached: set[object] = {"sink"}
     frontier: list[object] = ["sink"]
     edges: Mapping[object, Mapping[object, Mapping[str, float]]] = residual.pred

@@ -1,4 +1,4 @@
-"""Cut a joint graph in two: our partition function for AOTAutograd.
+"""Partition a joint graph into forward and backward: our partition function for AOTAutograd.
 
     joint:     x, dy ->  s = sin(x); c = cos(x); dx = dy * c                  ->  s, dx
     forward:   x     ->  s = sin(x)                                          ->  s, (saved) x
@@ -44,7 +44,7 @@ aten = torch.ops.aten
 GraphModule = torch.fx.GraphModule
 SIZE_BYTES = 8
 CUTS = 8
-"""So many other budgets are tried, so that a user can compare; each takes one maximum flow."""
+"""The number of other budgets that are computed for comparison; each takes one maximum flow."""
 
 
 def partition(
@@ -63,7 +63,8 @@ def partition(
 
     The forward returns its `num_fwd_outputs` results, then the saved tensors, then the saved sizes;
     the backward takes saved sizes, saved tensors, tangents: AOTAutograd's calling convention.
-    `earlier` is the joint graph as data, for `came_from`; `chosen_by` is a user's own partitioner.
+    `earlier` is the record of the joint graph, for `came_from`; `chosen_by` is a user's
+    partitioner.
     """
     joint.graph.eliminate_dead_code()
     sides = sort_sides(joint.graph, num_fwd_outputs)
@@ -90,8 +91,8 @@ def partition(
 
 
 def _copy_before_written(forward: GraphModule, own: int) -> None:
-    """Save a copy of an input that is written to, by the forward or once it has run; the first
-    `own` outputs are results.
+    """Save a copy of an input that is written, in the forward or after it; the first `own` outputs
+    are results.
 
     `x.copy_(new_x); return (y, (saved) x)`  →  `x' = clone(x); x.copy_(new_x); return (y, x')`
     """
@@ -111,7 +112,8 @@ def _copy_before_written(forward: GraphModule, own: int) -> None:
 
 
 def _recompute_late(backward: GraphModule, gradient: set[str]) -> None:
-    """Move each recomputed op to just before its first use, so that it takes no memory before.
+    """Move each recomputed op to just before its first use, so that its result uses memory only
+    then.
 
     `a' b' c'  da(a') db(b') dc(c')`  →  `a' da(a')  b' db(b')  c' dc(c')`
     """
@@ -132,7 +134,7 @@ def _recompute_late(backward: GraphModule, gradient: set[str]) -> None:
 
 
 def _unplaced(node: torch.fx.Node, placed: set[torch.fx.Node]) -> Iterator[torch.fx.Node]:
-    """`node` and all its ancestors that are not placed yet, ancestors first."""
+    """`node` and all its ancestors that have no position yet, ancestors first."""
     if node in placed:
         return
     stack = [(node, iter(node.all_input_nodes))]
@@ -244,7 +246,7 @@ def _why_recomputed(node: torch.fx.Node, chooser: Chooser) -> str:
 def _recomputed(
     chooser: Chooser, decisions: tuple[PartitionDecision, ...]
 ) -> Iterator[Recomputed]:
-    """Ops that run twice; views and sizes are left out, since they do nothing."""
+    """Ops that run twice, without views and sizes, which cost nothing."""
     twice = {decision.node for decision in decisions if decision.choice == "recomputed"}
     for node in chooser.sides.values:
         price = chooser.prices[node]
@@ -256,7 +258,8 @@ def _recomputed(
 
 
 def _eager_bytes(sides: Sides, chooser: Chooser) -> int:
-    """Bytes that eager mode keeps: what gradient formulas read, views counted as their base."""
+    """Bytes that eager mode keeps: the values that gradient formulas read, where a view counts as
+    its base."""
     bases = set()
     for node in sides.needed:
         base = node

@@ -54,14 +54,14 @@ class Price(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """The price of an op, and the reason in words."""
+    """The price of an op, and the reason as text."""
 
     price: Price
     reason: str
 
 
 def recompute_price(node: torch.fx.Node) -> Recompute:
-    """What it costs to recompute `node`, all its inputs given."""
+    """The cost of recomputing `node` from its inputs."""
     target: Any = node.target
     if node.op == "placeholder":
         return Recompute(Price.NEVER, "an input of the graph")
@@ -88,9 +88,10 @@ def recompute_price(node: torch.fx.Node) -> Recompute:
 
 
 def _one_of_each_row(node: torch.fx.Node) -> bool:
-    """Does a scatter put a number at one place of each row?  Its lowering then compares positions.
+    """Does a scatter write a number to one position of each row?  Its lowering then compares
+    positions.
 
-    The gradient of cross entropy starts with one: a matrix of zeros with a one in each row.
+    The gradient of cross entropy starts with such a scatter: a one in each row of a zero matrix.
     """
     if node.target is not torch.ops.aten.scatter.value:
         return False
@@ -110,14 +111,15 @@ def is_size(node: torch.fx.Node) -> bool:
 
 
 def _is_random(node: torch.fx.Node, target: OpOverload) -> bool:
-    """Is it seeded?  Attention is tagged so for its dropout, which may be zero."""
+    """Is it random?  Attention has this tag because of its dropout, whose probability may be
+    zero."""
     if torch.Tag.nondeterministic_seeded not in target.tags:
         return False
     return bool(by_name(target, node.args, node.kwargs).get("dropout_p", 1.0) != 0.0)
 
 
 def asked_to_recompute(node: torch.fx.Node) -> bool:
-    """Is the node inside of a `torch.utils.checkpoint` region?"""
+    """Is the node inside a `torch.utils.checkpoint` region?"""
     return node.meta.get("recompute") in (
         CheckpointPolicy.MUST_RECOMPUTE,
         CheckpointPolicy.PREFER_RECOMPUTE,
@@ -125,14 +127,14 @@ def asked_to_recompute(node: torch.fx.Node) -> bool:
 
 
 def asked_to_save(node: torch.fx.Node) -> bool:
-    """Did the user's checkpoint policy say to save this one?"""
+    """Does the user's checkpoint policy require saving it?"""
     return node.meta.get("recompute") in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
 
 def estimated_flops(node: torch.fx.Node) -> int:
-    """Arithmetic of one op, counted as the schedule counts that of loops and library calls.
+    """Flops of one op, counted as in the schedule for loops and library calls.
 
-    An op that is none of a loop body's takes one for each element that it reads or makes.
+    Any other op counts one for each element that it reads or computes.
     """
     value = node_value(node)
     if recompute_price(node).price == Price.FREE:

@@ -17,12 +17,12 @@ from inductor_lab.compiler.torch_door.torch_api import nbytes_hint
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """A joint graph, sorted.
+    """The nodes of a joint graph, by direction.
 
-    forward   what the forward's outputs, and its writes to inputs, need
-    gradient  what depends on the gradients of the outputs (the tangents)
-    needed    values outside of `gradient` that it reads, or that are gradients themselves
-    values    `needed` and all their ancestors, in order: what the cut is about
+    forward   nodes that the forward's outputs and its writes to inputs need
+    gradient  nodes that depend on the gradients of the outputs (the tangents)
+    needed    values outside `gradient` that it reads, or that are gradients themselves
+    values    `needed` and all their ancestors, in order: the candidates of the cut
     outputs   results of the forward
     nbytes    size of each of `values`
     """
@@ -36,7 +36,8 @@ class Sides:
 
 
 def sort_sides(graph: torch.fx.Graph, num_fwd_outputs: int) -> Sides:
-    """Sort the nodes of a joint graph whose first `num_fwd_outputs` results are the forward's."""
+    """Sort the nodes of a joint graph; its first `num_fwd_outputs` results are those of the
+    forward."""
     results = graph.output_node().args[0]
     assert isinstance(results, list | tuple), "a joint graph returns a tuple"
     outputs = _nodes(results[:num_fwd_outputs])
@@ -60,7 +61,7 @@ def sort_sides(graph: torch.fx.Graph, num_fwd_outputs: int) -> Sides:
 
 
 def is_several(node: torch.fx.Node) -> bool:
-    """Does a node give several values, which others take out of it?"""
+    """Does a node return several values, which other nodes extract?"""
     return isinstance(node_value(node), list | tuple | dict)
 
 

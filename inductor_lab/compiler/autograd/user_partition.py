@@ -1,6 +1,6 @@
-"""A partitioner of the user's: which values to save for the backward is given, and verified.
+"""A user's partitioner: it chooses the values to save for the backward, and the choice is verified.
 
-def mine(values):                      save whatever the backward reads
+def mine(values):                      save all values that the backward reads
     return [value.name for value in values if value.needed]
 
 with lab.override(partition=mine):
@@ -24,13 +24,14 @@ from inductor_lab.compiler.capture.text import target_text
 
 @dataclass(frozen=True, slots=True)
 class ForwardValue:
-    """One value of the forward, as a partitioner sees it.
+    """One value of the forward, as input of a partitioner.
 
-    inputs        names of the values that it is made of
-    nbytes, flops what saving it costs, and an estimate of what recomputing it does
+    inputs        names of the values that it is computed from
+    nbytes        the cost of saving it
+    flops         an estimate of the cost of recomputing it
     repeatable    it can be recomputed: it is neither random nor an operator with effects
     needed        the backward reads it
-    is_input      it is an input of the graph: alive anyway, it costs nothing
+    is_input      it is an input of the graph, which stays in memory anyway and costs nothing
     """
 
     name: str
@@ -48,16 +49,18 @@ Partitioner: TypeAlias = Callable[[tuple[ForwardValue, ...]], Iterable[str]]
 
 
 def saved_by(partitioner: Partitioner, chooser: Chooser) -> frozenset[str]:
-    """The values that a user's function saves, and the inputs that are needed with them; raises
-    Refused, with the reason, if the backward could not be computed from these."""
+    """The values that a user's function saves, and the inputs that are needed with them.
+
+    Raises Refused, with the reason, if the backward cannot be computed from these.
+    """
     chooser.reason = "chosen by the user's partitioner"
     values = {node.name: _value(node, chooser) for node in chooser.sides.values}
     saved = set(partitioner(tuple(values.values())))
     if unknown := saved - values.keys():
-        raise Refused(f"{sorted(unknown)} are no values of the forward")
+        raise Refused(f"{sorted(unknown)} are not values of the forward")
     tuples = {node.name for node in chooser.sides.values if is_several(node)}
     if tuples & saved:
-        raise Refused(f"{sorted(tuples & saved)[0]} is a tuple: save what is taken out of it")
+        raise Refused(f"{sorted(tuples & saved)[0]} is a tuple: save its items")
     waiting, seen = [v.name for v in values.values() if v.needed], set[str]()
     while waiting:
         value = values[waiting.pop()]
@@ -68,7 +71,7 @@ def saved_by(partitioner: Partitioner, chooser: Chooser) -> frozenset[str]:
             saved.add(value.name)
         elif not value.repeatable:
             raise Refused(
-                f"the backward needs {value.name} = {value.op}, which cannot be made again",
+                f"the backward needs {value.name} = {value.op}, which cannot be recomputed",
                 todo="save it, or a value between it and the backward",
             )
         waiting += [name for name in value.inputs if name in values]

@@ -1,8 +1,8 @@
-"""How the compiler's values show themselves in a notebook: by asking what draws, when asked.
+"""How the compiler's values are displayed in a notebook: they call a package that draws, on demand.
 
-The compiler knows nothing that draws.  `drawn_by` names the package that does (`inductor_lab` says
-so once, when it is imported); it is loaded at the moment a notebook wants a picture, so that
-compiling never pays for it.
+The compiler does not depend on that package.  `drawn_by` sets its name (`inductor_lab` does that
+once, when it is imported).  The package is imported when a notebook needs a picture, so compiling
+never imports it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _PAINTERS: list[str] = []
 
 
 def drawn_by(package: str) -> None:
-    """Say which package draws: its `drawing("plot")` is the function that makes a plot."""
+    """Set the package that draws: its `drawing("plot")` returns the function that makes a plot."""
     _PAINTERS[:] = [package]
 
 
 def draw(name: str, *args: Any) -> Any:
-    assert _PAINTERS, "nobody said what draws"
+    assert _PAINTERS, "no package that draws is set"
     try:
         drawing = importlib.import_module(_PAINTERS[0]).drawing(name)
     except ModuleNotFoundError as error:
@@ -33,7 +33,7 @@ def draw(name: str, *args: Any) -> Any:
 
 
 def bytes_text(count: Any) -> str:
-    """A number of bytes to read; one that is made of symbols stays as it is.
+    """A readable number of bytes; a symbolic one is unchanged.
 
     >>> bytes_text(512), bytes_text(80_000_000), bytes_text(999_960)
     ('512 B', '80.0 MB', '1.0 MB')
@@ -47,7 +47,7 @@ def bytes_text(count: Any) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things.
+    """A number with its noun.
 
     >>> counted(1, "kernel"), counted(2, "memory pass")
     ('1 kernel', '2 memory passes')
@@ -56,24 +56,24 @@ def counted(count: int, noun: str) -> str:
 
 
 class Shown:
-    """Mixin of every station value: a picture and a page for notebooks, `str` for terminals."""
+    """Mixin of every recorded value: a picture and a page for notebooks, `str` for terminals."""
 
     __slots__ = ()
 
     def plot(self, view: str = "graph") -> Svg:
-        """A picture as SVG text, to be shown or written with `.save(path)`.
+        """A picture as SVG text, to be displayed or written with `.save(path)`.
 
-        "graph" of everything that is a graph, "memory" of a Schedule, "budget" of a Partition,
-        "time" of a Compilation.  Raises UnknownName for a view that this value does not have.
+        "graph" for all graphs, "memory" for a Schedule, "budget" for a Partition, "time" for a
+        Compilation.  Raises UnknownName for a view that this value does not have.
         """
         return Svg(draw("plot", self, view))
 
     def to_dot(self) -> Any:
-        """Its graph as a `graphviz.Digraph`: `.source` is text, drawing it needs Graphviz."""
+        """Its graph as a `graphviz.Digraph`: `.source` is text; drawing it requires Graphviz."""
         return draw("to_dot", self)
 
     def to_pydot(self) -> Any:
-        """Its graph as a `pydot.Dot`, whose nodes and edges can be walked and changed."""
+        """Its graph as a `pydot.Dot`, whose nodes and edges can be read and changed."""
         return draw("to_pydot", self)
 
     def _repr_html_(self) -> str | None:
@@ -84,13 +84,13 @@ class Shown:
 
 
 class Svg(str):
-    """The text of an SVG file, which a notebook draws."""
+    """The text of an SVG file, which a notebook displays."""
 
     __slots__ = ()
 
     _repr_html_ = _repr_svg_ = str.__str__
-    """A notebook takes the HTML: a part of its page, whose words are read out and whose colours are
-    the notebook's."""
+    """A notebook displays the HTML form as a part of its page, so that screen readers can read its
+    text and it has the colours of the notebook."""
 
     def save(self, path: str | Path) -> Path:
         """Write the file; raises CannotWrite."""
@@ -115,48 +115,50 @@ def live_widget(compilation: Any) -> Any:
 
 
 def mime_bundle(compilation: Any) -> dict[str, Any] | None:
-    """What a notebook gets beside HTML, where HTML alone cannot be live; None elsewhere."""
+    """The output of a notebook cell besides HTML, in frontends where HTML is not interactive; None
+    elsewhere."""
     return draw("mime_bundle", compilation) or None
 
 
 def annotated(compilation: Any) -> Any:
-    """The source with bytes moved beside each line; shows itself as HTML and as text."""
+    """The source with the bytes moved next to each line; it is displayed as HTML and as text."""
     return draw("annotated", compilation)
 
 
 def benchmark_svg(result: Any, view: str) -> Svg:
-    """A picture of a benchmark's result; raises UnknownName."""
+    """A picture of a benchmark result; raises UnknownName."""
     return Svg(draw("benchmark_svg", result, view))
 
 
 def write_benchmark(result: Any, path: Path) -> Path:
-    """Write a benchmark's result as one self-contained HTML page; raises CannotWrite."""
+    """Write a benchmark result as one self-contained HTML page; raises CannotWrite."""
     return Path(draw("benchmark_page", result, path))
 
 
 def live_benchmark() -> Any:
-    """A view of a running benchmark in the cell that runs; None where there is no notebook."""
+    """A view of a running benchmark in the current cell; None outside notebooks."""
     return draw("live_benchmark")
 
 
 def live_steps(steps: Any) -> Any:
-    """A call that is stepped through, as an anywidget with buttons."""
+    """A call as steps, as an anywidget with buttons."""
     return draw("live_steps", steps)
 
 
 def steps_bundle(steps: Any) -> dict[str, Any] | None:
-    """The same for a notebook's output; None where there is no notebook."""
+    """The same for a notebook's output; None outside notebooks."""
     return draw("steps_bundle", steps) or None
 
 
 def close_explorers() -> None:
-    """Let go of the compilations that live explorers hold."""
+    """Release the compilations that live explorers hold."""
     draw("close_explorers")
 
 
 @contextmanager
 def asked_for(path: Path, what: str) -> Iterator[None]:
-    """What fails inside to be written is told as CannotWrite, which says what it was to hold."""
+    """Convert errors of writing inside the block to CannotWrite, whose message names the
+    content."""
     try:
         yield
     except OSError as error:
@@ -168,15 +170,15 @@ def asked_for(path: Path, what: str) -> Iterator[None]:
 
 @contextmanager
 def writing(path: Path, what: str) -> Iterator[TextIO]:
-    """A text file to be written piece by piece; raises CannotWrite, which says what it was to hold.
-    """
-    # half a surrogate pair, as Python has it in texts that are no UTF-8, is written as \ud800
+    """A text file that is written in pieces; raises CannotWrite, whose message names the
+    content."""
+    # a lone surrogate, which Python uses for bytes that are not UTF-8, is written as \ud800
     with asked_for(path, what), path.open("w", -1, "utf-8", "backslashreplace") as file:
         yield file
 
 
 def write_text(path: Path, text: str, what: str) -> Path:
-    """Write a file that a user asked for; raises CannotWrite, which says what it was to hold."""
+    """Write a file for the user; raises CannotWrite, whose message names the content."""
     with writing(path, what) as file:
         file.write(text)
     return path

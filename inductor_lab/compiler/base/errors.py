@@ -1,7 +1,7 @@
 """Errors that a user can do something about.
 
 Each says what happened, where in the user's own code, and what to do.  `where` is a line such as
-`"y = torch.erfinv(x)        cell 3, line 2"`, or "" when no line of theirs is involved.
+`"y = torch.erfinv(x)        cell 3, line 2"`, or "" if no line of the user is involved.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BadOption(LabError):
 
     @classmethod
     def refuse_unknown(cls, option: str, given: Iterable[object], known: Collection[str]) -> None:
-        """Raise it for the first unknown name in the list that an option is given."""
+        """Raise it for the first unknown name in the list that is the value of an option."""
         for name in given:
             if name not in known:
                 what, todo = unknown_name("name", name, known)
@@ -42,7 +42,7 @@ class BadOption(LabError):
 def unknown_name(
     kind: str, name: object, known: Collection[str], path: str = ""
 ) -> tuple[str, str]:
-    """What happened, with the closest valid name; and all valid names.
+    """The message with the closest valid name, and the list of all valid names.
 
     >>> unknown_name("option", "fuson", ["cache", "fusion"])
     ("unknown option 'fuson'; did you mean 'fusion'?", 'Valid options: cache, fusion')
@@ -55,16 +55,16 @@ def unknown_name(
 
 
 class NothingToChange(UserWarning):
-    """An option was given that makes no difference where the tensors are."""
+    """An option has no effect for tensors on this device."""
 
 
 class RunsUncompiled(UserWarning):
-    """A graph runs as eager mode does: its kernels could not be compiled and errors are suppressed,
-    or it has no correct functional form (`capture/eager_fallback.py`)."""
+    """A graph runs in eager mode: its kernels could not be compiled and errors are suppressed, or
+    it has no correct functional form (`capture/eager_fallback.py`)."""
 
 
 class MissingLowering(LabError):
-    """Under `strict`, an op has no lowering of ours."""
+    """Under `strict`, an op has no lowering."""
 
     def __init__(self, op: str, where: str = "") -> None:
         todo = 'add one with @lab.lowers, or leave options={"strict": False} to call ATen'
@@ -72,7 +72,7 @@ class MissingLowering(LabError):
 
 
 class Refused(LabError):
-    """A phase of the user's (`lab.override(schedule=...)`) gave a result that is not legal."""
+    """A user's phase (`lab.override(schedule=...)`) returned an illegal result."""
 
 
 class NoCompiler(LabError):
@@ -80,22 +80,23 @@ class NoCompiler(LabError):
 
 
 class MissingPackage(LabError, ImportError):
-    """A library that the compiler itself does not need, and what was asked for does."""
+    """A package is missing that the compiler does not need, but the requested feature does."""
 
     def __init__(self, package: str, extra: str = "notebook") -> None:
         super().__init__(f"{package} is missing", todo=f"pip install 'inductor-lab[{extra}]'")
 
 
 class CompileFailed(LabError):
-    """The C++ or Triton compiler refused generated code."""
+    """The C++ or Triton compiler rejected generated code."""
 
 
 class NotRunnable(LabError):
-    """This value was loaded from a file, or compiled for another machine, and has no live code."""
+    """This value was loaded from a file, or compiled for another machine, so it has no live
+    code."""
 
 
 class NotPicklable(LabError, TypeError):
-    """Compiled code is of this process: it cannot be copied, nor sent to another one."""
+    """Compiled code belongs to this process: it cannot be copied or sent to another one."""
 
 
 class CacheRefused(LabError):
@@ -103,23 +104,23 @@ class CacheRefused(LabError):
 
 
 class UnreadableFile(LabError):
-    """A saved compilation is not ours, is damaged, or is of a newer version."""
+    """A file is not a saved compilation, is damaged, or has a newer version."""
 
 
 class CannotWrite(LabError):
-    """A report or a file cannot be written where it was asked for."""
+    """A report or a file cannot be written to the given path."""
 
 
 class UnknownTarget(LabError):
-    """A compilation target that nobody here knows, or whose toolchain is missing."""
+    """A compilation target is unknown, or its toolchain is missing."""
 
 
 class UnknownName(LabError):
-    """A buffer, kernel or pass that was asked for by name is not there."""
+    """There is no buffer, kernel or pass with the given name."""
 
 
 class BadArguments(LabError):
-    """A command or a magic was given something that it cannot use."""
+    """A command or a magic got invalid arguments."""
 
 
 class DividedByZero(LabError, RuntimeError):
@@ -127,57 +128,58 @@ class DividedByZero(LabError, RuntimeError):
 
 
 class IntegerTooLarge(LabError, OverflowError):
-    """An integer that is computed from the user's own, and goes into a kernel, has over 64 bits."""
+    """An integer that is computed from the user's integers, and is passed to a kernel, exceeds 64
+    bits."""
 
     def __init__(self, value: int) -> None:
-        what = f"an integer of {value.bit_length()} bits is more than a kernel's 63 and a sign"
+        what = f"an integer of {value.bit_length()} bits does not fit in a kernel's int64"
         super().__init__(what, todo="compute it as a float")
 
 
 class IndexOutOfRange(LabError, IndexError, RuntimeError):
-    """A kernel met an index, loaded from a tensor, that is outside of what it indexes.
+    """A kernel loaded an index that is out of range.
 
-    Eager raises IndexError or RuntimeError for it, each operator its own.
+    Eager mode raises IndexError or RuntimeError for it, depending on the operator.
     """
 
 
 class RankFailed(LabError, RuntimeError):
-    """A collective could not end, because another rank of the process group has failed."""
+    """A collective could not complete, because another rank of the process group has failed."""
 
 
 class OutOfBounds(LabError, RuntimeError):
-    """Under `check_bounds`, a kernel read or wrote outside of a buffer."""
+    """Under `check_bounds`, a kernel read or wrote outside a buffer."""
 
     def __init__(self, kernel: str, buffer: str, index: int, length: int, where: str = "") -> None:
         super().__init__(
             f"{kernel} reaches element {index} of {buffer}, which has {length}",
             where,
-            "this is a defect of inductor_lab, please report it",
+            "this is a bug of inductor_lab, please report it",
         )
 
 
 class BrokenPromise(LabError, RuntimeError):
-    """An operator returned another kind of tensor than its fake implementation had promised, or
-    none."""
+    """An operator returned a tensor with other properties than its fake implementation, or no
+    tensor."""
 
     def __init__(self, op: str, promised: str, returned: str, where: str = "") -> None:
         super().__init__(
-            f"{op} returned {returned}, where its fake implementation had promised {promised}",
+            f"{op} returned {returned}, but its fake implementation returned {promised}",
             where,
-            "correct what is registered with register_fake (impl_abstract, Meta)",
+            "correct the function registered with register_fake (impl_abstract, Meta)",
         )
 
 
 class LeftToATen(Exception):
-    """What a lowering raises where ATen does it, or refuses it, better; `c.coverage` tells why."""
+    """Raised by a lowering that leaves the operator to ATen; `c.coverage` shows the reason."""
 
     def __init__(self, reason: str = "no lowering") -> None:
         self.reason = reason
 
 
 class CompilerDefect(LabError):
-    """A phase raised something that is nobody's fault but ours, unless a function of the user's
-    (`lab.override`) raised it, which is then told with its line; the cause is its `__cause__`."""
+    """A phase failed because of a bug of the compiler, or of a user's function (`lab.override`),
+    whose line is then in the message; the original exception is its `__cause__`."""
 
     def __init__(self, phase: str, error: BaseException, op: str = "", where: str = "") -> None:
         self.phase, self.op = phase, op
@@ -190,8 +192,8 @@ class CompilerDefect(LabError):
 
 
 class Stumbled(Exception):
-    """What a phase was working on when it failed: names of FX nodes.  `_phase` makes it a
-    CompilerDefect, which knows the operators and the lines of these nodes."""
+    """The FX nodes that a phase worked on when it failed.  `_phase` converts it to a CompilerDefect
+    with the operators and the lines of these nodes."""
 
     def __init__(self, nodes: tuple[str, ...]) -> None:
         self.nodes = nodes
@@ -199,7 +201,8 @@ class Stumbled(Exception):
 
 @contextmanager
 def working_on(nodes: Iterable[str]) -> Iterator[None]:
-    """An exception inside is told with these nodes; errors of ours speak for themselves."""
+    """Add these nodes to an exception that is raised inside; errors of ours already name their
+    line."""
     try:
         yield
     except (LabError, Stumbled):

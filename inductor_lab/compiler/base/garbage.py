@@ -1,4 +1,4 @@
-"""Python's search for garbage, while a function is compiled or the compiler is imported."""
+"""Garbage collection during a compilation or the import of the compiler."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from weakref import finalize
 from inductor_lab.compiler.torch_door.torch_api import around_compilations
 
 SET_ASIDE_BY_PYTHON = 1000
-"""Python 3.12 sets fewer objects aside as it starts; a user who sets modules aside, many more."""
+"""Python 3.12 freezes fewer objects at startup; a user who freezes modules freezes many more."""
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Python's search for cycles waits: it would go through growing graphs many times, and
-    find nothing to free.
+    """Disable cyclic garbage collection: it would traverse growing graphs many times and find no
+    garbage.
 
-    What was made meanwhile is old afterwards: else the next search, a few milliseconds later, would
-    go through all of it at once, which takes half a second for a model.
+    Objects created in the block are then moved to the oldest generation.  Otherwise the next
+    collection would traverse all of them at once, which takes half a second for a model.
     """
     searching = gc.isenabled()
     gc.disable()
@@ -27,14 +27,14 @@ def no_collection() -> Iterator[None]:
         yield
     finally:
         if searching:
-            if gc.get_freeze_count() < SET_ASIDE_BY_PYTHON:  # nothing that a user has set aside
+            if gc.get_freeze_count() < SET_ASIDE_BY_PYTHON:  # the user has frozen nothing
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
 
 
 def no_collection_in_captures() -> None:
-    """TorchDynamo compiles without a search too, until the next reset of torch's."""
+    """Disable it also while TorchDynamo compiles, until the next reset of torch."""
     around_compilations(_begin, _end)
 
 
@@ -42,7 +42,8 @@ _compilation = ExitStack()
 
 
 def _begin(compilation: object) -> None:
-    """A reset in another thread forgets `_end`; `compilation` dies with the compilation."""
+    """A reset in another thread loses `_end`; then the finalizer of `compilation` ends the
+    block."""
     _compilation.enter_context(no_collection())
     finalize(compilation, _compilation.close)
 

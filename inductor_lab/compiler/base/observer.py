@@ -11,9 +11,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of time: `start` in seconds since 1970, or since the compilation began.
+    """An interval: `start` in seconds since 1970, or since the start of the compilation.
 
-    `track` says whose clock it was: "inductor_lab" or "TorchDynamo".
+    `track` names the clock: "inductor_lab" or "TorchDynamo".
     """
 
     name: str
@@ -23,14 +23,14 @@ class Phase:
 
 
 def in_order(phases: Iterable[Phase]) -> tuple[Phase, ...]:
-    """Phases by their start, outer ones first, with the time counted from the first start."""
+    """Phases by start time, outer ones first; times are relative to the first start."""
     ordered = sorted(phases, key=lambda phase: (phase.start, -phase.seconds))
     zero = ordered[0].start if ordered else 0.0
     return tuple(replace(phase, start=phase.start - zero) for phase in ordered)
 
 
 class Observer:
-    """Told when a phase starts and ends.  The default does nothing; timing, progress bars and
+    """Called when a phase starts and ends.  The default does nothing; timing, progress bars and
     recording are subclasses."""
 
     def entered(self, phase: str) -> None:
@@ -43,8 +43,8 @@ class Observer:
 class Stopwatch(Observer):
     """Seconds spent in each phase, summed over graphs; an outer phase includes its inner ones.
 
-    `phases` has each one by itself, in the order in which they ended.  `also` is another observer
-    that is told the same.
+    `phases` has each phase separately, in the order in which they ended.  `also` is another
+    observer that gets the same calls.
     """
 
     def __init__(self, also: Observer | None = None) -> None:
@@ -66,7 +66,7 @@ class Stopwatch(Observer):
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time a block as a phase of its own."""
+        """Time a block as a separate phase."""
         self.entered(name)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Does a value have the type that a field of the options declares?  If not, what would?"""
+"""Does a value have the declared type of an option?  If not, what is allowed?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ IN_WORDS: Mapping[Any, str] = {
 
 
 def check_types(options: Any, path: str = "") -> None:
-    """Raises BadOption for the first field of a dataclass whose value is not what it declares."""
+    """Raises BadOption for the first field of a dataclass whose value does not have the declared
+    type."""
     kind: type = type(options)
     declared = _declared(kind)
     for field in fields(options):
@@ -39,7 +40,7 @@ def _declared(cls: type) -> Mapping[str, Any]:
 
 
 def admits(declared: Any, value: Any) -> bool:
-    """Is it a value of this type?  A bool is no number, infinity is none either.
+    """Is it a value of this type?  A bool is not a number, and neither is infinity.
 
     >>> admits(float | None, 1), admits(float, True), admits(tuple[str, ...], "ab")
     (True, False, False)
@@ -58,7 +59,7 @@ def admits(declared: Any, value: Any) -> bool:
 
 
 def in_words(declared: Any) -> str:
-    """What to give.
+    """The allowed values, in words.
 
     >>> in_words(Literal["cpp", "triton"] | None)
     "'cpp', 'triton' or None"

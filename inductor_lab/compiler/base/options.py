@@ -1,4 +1,4 @@
-"""Everything a user can choose about a compilation: one frozen value, passed down."""
+"""All options of a compilation, as one frozen value."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LARGEST_POOL = 1_000_000
 class FusionOptions:
     """What-if switches of the scheduler.
 
-    `combos` puts small independent kernels into one (`schedule/fusion/combo.py`).
-    `off` names rules (`"bytes_saved"`) that are not to be asked; `force` and `forbid` are pairs of
-    buffer names, producer first (`[("buf0", "buf3")]`).  A pair holds in every part that has it, or
-    in the one that it names (`("buf0", "buf3", "backward")`, `("buf0", "buf3", "g1.forward")`;
-    graphs are numbered by `lab.inspect`).  A forced pair still must be legal.
+    `combos` puts small independent kernels into one (`schedule/fusion/combo.py`). `off` names rules
+    (`"bytes_saved"`) to disable; `force` and `forbid` are pairs of buffer names, producer first
+    (`[("buf0", "buf3")]`).  A pair applies to every part that has it, or to the part that it names
+    (`("buf0", "buf3", "backward")`, `("buf0", "buf3", "g1.forward")`; graphs are numbered by
+    `lab.inspect`).  A forced pair must still be legal.
     """
 
     enabled: bool = True
@@ -41,12 +41,12 @@ class FusionOptions:
                     raise BadOption(f"fusion.{name}", pair, "two buffers, and optionally a part")
 
     def within(self, part: str) -> FusionOptions:
-        """The options for one part (`"g0.backward"`): pairs of other parts are left out."""
+        """The options for one part (`"g0.backward"`), without the pairs of other parts."""
         return replace(self, force=within(self.force, part), forbid=within(self.forbid, part))
 
 
 def within(pairs: tuple[tuple[str, ...], ...], part: str) -> tuple[tuple[str, ...], ...]:
-    """The pairs of one part (`"g0.backward"`), without its name."""
+    """The pairs of one part (`"g0.backward"`), without the name of the part."""
     return tuple(pair[:2] for pair in pairs if len(pair) == 2 or f".{part}".endswith(f".{pair[2]}"))
 
 
@@ -54,9 +54,10 @@ def within(pairs: tuple[tuple[str, ...], ...], part: str) -> tuple[tuple[str, ..
 class Options:
     """Options of `lab.compile`, `lab.inspect` and `torch.compile(..., backend="inductor_lab")`.
 
-    mode            one of `MODES`, as torch.compile has them; on a GPU "reduce-overhead" and
-                    "max-autotune" record CUDA graphs, and the two of "max-autotune" measure the
-                    blocks of kernels; on a CPU all make the same code (the others warn of it once)
+    mode            one of `MODES`, as in torch.compile; on a GPU "reduce-overhead" and
+                    "max-autotune" record CUDA graphs, and both "max-autotune" modes measure the
+                    block sizes of kernels; on a CPU all modes generate the same code (modes other
+                    than the default warn once)
     dynamic         None (torch decides), True or False
     fullgraph       raise on a graph break
     target          None: the device of the tensors; `"cuda:90"`, `"hip:gfx942"`: compile for it
@@ -67,28 +68,29 @@ class Options:
     memory_budget   1 saves what the min-cut chooses, 0 recomputes everything recomputable
     rewrites_off    names of rewrite passes or rules to leave out
     passes_off      names of passes over loop trees of CPU kernels to leave out, or "all": simple
-                    loops, slow and right (`codegen/cpu/passes.py` lists them)
-    accelerators_off  names of what a right compiler does not need, to be left out, or "all":
+                    loops, slow and correct (`codegen/cpu/passes.py` lists them)
+    accelerators_off  names of accelerators to leave out (a correct compiler needs none), or "all":
                     `bare_calls`, `convolutions`, `libraries`, `packed_weights`, `pool`,
                     `warm_graphs` (`accelerators.py`)
     fusion          `FusionOptions`, or a dict of its fields
-    emulate_precision_casts  True rounds float16 and bfloat16 after every operation, as eager does;
-                    False keeps float32 inside of a kernel and rounds what it stores
-    fallback_random  random numbers are those of eager mode, drawn by ATen's operators in the same
-                    order; torch's own setting of this name asks for it too
-    cache           use what was compiled or measured before and is on disk: libraries, whole graphs
-    matmul          "measured": each large matrix product goes to the library that is faster on this
-                    machine, ATen's own or oneDNN, on a GPU with mode="max-autotune" to a kernel of
-                    ours if that is faster; "aten": as eager, for equal bits on all machines;
-                    "triton": those of 16-bit matrices are kernels of ours on a GPU
-    pack_weights    parameters may be kept in the order of that library too, where that is faster
-                    (without gradients only; it doubles their memory, `lab.release_memory()` gives
-                    it back)
-    check_bounds    every read and write of a generated kernel is checked against its buffer, and
-                    OutOfBounds is raised for one outside: slow, for looking into wrong results (C++
-                    and interpreted Triton)
-    memory_pool     big CPU tensors come from memory that stays mapped, at most this many times what
-                    the largest call needs (`lab.release_memory()` empties it); 0: torch's allocator
+    emulate_precision_casts  True rounds float16 and bfloat16 after every operation, as in eager
+                    mode; False computes in float32 inside a kernel and rounds when it stores
+    fallback_random  use the random numbers of eager mode, drawn by ATen's operators in the same
+                    order; torch's own option of this name has the same effect
+    cache           use kernels, graphs and measurements of earlier compilations from disk
+    matmul          "measured": each large matrix product runs in the fastest library on this
+                    machine, ATen's own or oneDNN; on a GPU with mode="max-autotune" in a generated
+                    kernel if that is faster; "aten": as in eager mode, for equal bits on all
+                    machines; "triton": products of 16-bit matrices are generated kernels on a GPU
+    pack_weights    parameters may also be kept in the order of that library, if that is faster
+                    (only without gradients; it doubles their memory, and `lab.release_memory()`
+                    frees it)
+    check_bounds    check every load and store of a generated kernel against its buffer, and raise
+                    OutOfBounds if it is outside: slow, for debugging wrong results (C++ and
+                    interpreted Triton)
+    memory_pool     large CPU tensors come from memory that stays mapped, at most this many times
+                    what the largest call needs (`lab.release_memory()` frees it); 0: torch's
+                    allocator
     """
 
     mode: Mode = "default"
@@ -137,14 +139,14 @@ class Options:
 
 
 def names(option: str, given: Any) -> tuple[Any, ...]:
-    """Several names for an option; raises BadOption for one text, which is a series of letters."""
+    """Several names for an option; raises BadOption for a string, whose items would be letters."""
     if isinstance(given, str):
         raise BadOption(option, given, f"a list of names, such as [{given!r}]")
     return tuple(given)
 
 
 def _check_names(kind: type, given: Mapping[Any, Any], path: str = "") -> None:
-    """Raises BadOption for a name that is no field, with the closest valid name."""
+    """Raises BadOption for an unknown name, with the closest valid name."""
     from inductor_lab.compiler.base.inductor_options import hint
 
     known = [field.name for field in fields(kind)]
@@ -157,7 +159,8 @@ def _check_names(kind: type, given: Mapping[Any, Any], path: str = "") -> None:
 
 
 def _fusion(given: Any) -> Any:
-    """`FusionOptions` from a dict of its fields, or True or False; `check_types` sees the rest."""
+    """`FusionOptions` from a dict of its fields, or from True or False; `check_types` checks other
+    values."""
     if isinstance(given, bool):
         return FusionOptions(enabled=given)
     if not isinstance(given, Mapping):

@@ -1,9 +1,9 @@
-"""The user's settings of torch in another thread.
+"""Copies the user's torch settings to another thread.
 
 torch keeps some settings for each thread: overrides of its configuration (dynamo, inductor,
-functorch), gradients, autocast, the default device, the number of threads.  What is judged on the
-user's behalf in a new thread must be judged under the settings of the user's.  Other settings
-(default dtype, deterministic algorithms, precision of products) belong to the process.
+functorch), gradients, autocast, the default device, the number of threads.  Work for the user in a
+new thread must run with the user's settings.  Other settings (default dtype, deterministic
+algorithms, precision of products) belong to the process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 
 T = TypeVar("T")
 CASTING = ("cpu", "cuda")
-"""The kinds of device with an autocast of their own."""
+"""Device types that have autocast."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ThreadState:
     """The settings of the thread that calls `now`, for a thread that calls `run`, once.
 
     context    torch's overrides of its configuration, and other context variables
-    autocasts  for each kind of device: whether it casts, and the dtype
+    autocasts  for each device type: whether autocast is enabled, and its dtype
     """
 
     context: contextvars.Context
@@ -39,7 +39,7 @@ class ThreadState:
 
     @classmethod
     def now(cls) -> ThreadState:
-        """Of this thread."""
+        """The settings of the current thread."""
         casts = ((k, torch.is_autocast_enabled(k), torch.get_autocast_dtype(k)) for k in CASTING)
         return cls(
             context=contextvars.copy_context(),
@@ -52,7 +52,8 @@ class ThreadState:
         )
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do some work under these settings; they are undone after it, but for the threads."""
+        """Run `work` with these settings; all except the number of threads are restored
+        afterwards."""
         return self.context.run(self._run, work)
 
     def _run(self, work: Callable[[], T]) -> T:

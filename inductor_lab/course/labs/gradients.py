@@ -176,7 +176,7 @@ class Forward:
         for v in self.values:
             facts = {
                 say("input"): v.is_input,
-                say("cannot be made again"): not v.repeatable and not v.is_input,
+                say("cannot be recomputed"): not v.repeatable and not v.is_input,
                 say("the backward needs it"): v.needed,
                 say("saved"): v.name in self.saved,
             }
