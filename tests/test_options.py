@@ -21,7 +21,7 @@ from inductor_lab.compiler.base.errors import (
 )
 from inductor_lab.compiler.base.inductor_options import OURS, hint
 from inductor_lab.compiler.base.options import FusionOptions, Options
-from inductor_lab.compiler.runtime.prestart import tell_of_mode
+from inductor_lab.compiler.runtime.prestart import warn_of_mode
 
 STRANGE = (
     None, 7, -1, 1.5, math.inf, math.nan, 10**400, "attention", "", b"x", [1, 2], [["a"]], [None],
@@ -152,14 +152,14 @@ def wave(x: torch.Tensor) -> torch.Tensor:
 
 def test_a_mode_that_changes_nothing_on_a_cpu_says_so_once() -> None:
     torch._dynamo.reset()
-    tell_of_mode.cache_clear()
+    warn_of_mode.cache_clear()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("default")
         for size in (3, 4, 5):
             lab.compile(wave, mode="max-autotune", dynamic=False)(torch.ones(size))
         lab.compile(wave)(torch.ones(6))
     messages = [str(w.message) for w in told if w.category is NothingToChange]
-    assert len(messages) == 1 and 'mode="max-autotune" changes nothing on a CPU' in messages[0]
+    assert len(messages) == 1 and 'mode="max-autotune" has no effect on a CPU' in messages[0]
 
 
 def broken_in_two(x: torch.Tensor) -> torch.Tensor:

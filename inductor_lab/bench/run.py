@@ -268,7 +268,7 @@ class _Run:
         start = time.perf_counter()
         try:
             with warnings.catch_warnings():  # the table says so: `note_equal_code`
-                warnings.filterwarnings("ignore", ".* changes nothing on a CPU", NothingToChange)
+                warnings.filterwarnings("ignore", ".* has no effect on a CPU", NothingToChange)
                 found = run()
             if torch.cuda.is_available():
                 torch.cuda.synchronize()

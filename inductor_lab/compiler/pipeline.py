@@ -51,8 +51,8 @@ from inductor_lab.compiler.rewrite.decompose.trace_reuse import Repeats
 from inductor_lab.compiler.rewrite.passes import rewrite
 from inductor_lab.compiler.runtime.cuda_graphs import recorded
 from inductor_lab.compiler.runtime.executable import build_executable
-from inductor_lab.compiler.runtime.prestart import make_ready
-from inductor_lab.compiler.runtime.rank_failures import tell_of
+from inductor_lab.compiler.runtime.prestart import before_lowering
+from inductor_lab.compiler.runtime.rank_failures import report_failure
 from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
 from inductor_lab.compiler.schedule.keep_precision import keep_precision
 from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
@@ -108,7 +108,7 @@ class GraphCompiler:
     def _compiled(
         self, module: GraphModule, inputs: Sequence[Any], name: str
     ) -> Callable[..., Any]:
-        make_ready(self.options.mode, inputs)
+        before_lowering(self.options.mode, inputs)
         if self.keep:
             as_it_was = torch_api.copy_of(module)
             self.captured = self._phase("captured", lambda: fx_graph(as_it_was, name))
@@ -253,7 +253,7 @@ class GraphCompiler:
             return result
         except Exception as error:
             told = error if isinstance(error, LabError) else _defect(name, error, module)
-            tell_of(told)
+            report_failure(told)
             if told is error:
                 raise
             raise told from (error.__cause__ or error)

@@ -18,7 +18,7 @@ import torch
 
 from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.codegen.kernel import Code, Line
-from inductor_lab.compiler.runtime.cache.folder_permissions import distrust
+from inductor_lab.compiler.runtime.cache.folder_permissions import trust_problem
 from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 from inductor_lab.compiler.runtime.toolchain.openmp import loaded_runtimes
@@ -112,7 +112,7 @@ def _rows() -> Iterator[Row]:
     yield _graphviz()
     yield _cache()
     folder = torch_aot.cache_folder()
-    problem = distrust(Path(folder)) if folder else "no folder can be made"
+    problem = trust_problem(Path(folder)) if folder else "no folder can be made"
     yield Row("compiled graphs", "" if problem else folder, todo=f"not kept on disk: {problem}")
     for extra, packages in EXTRAS.items():
         for package in packages:

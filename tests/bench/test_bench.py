@@ -18,7 +18,7 @@ from inductor_lab.bench.bench_result import APART, BenchResult, roofline_table
 from inductor_lab.bench.kernels import timed
 from inductor_lab.bench.progress import Progress
 from inductor_lab.compiler.base.errors import BadArguments, BadOption, NothingToChange
-from inductor_lab.compiler.runtime.prestart import tell_of_mode
+from inductor_lab.compiler.runtime.prestart import warn_of_mode
 from inductor_lab.compiler.step_time import StepTime
 
 QUICK = {"seconds": 0.05, "cold": False, "kernels": False}
@@ -54,7 +54,7 @@ def test_a_mode_that_changes_nothing_says_so(whole) -> None:
 
 
 def test_such_a_mode_is_not_warned_of_as_well(known_limits: None) -> None:
-    tell_of_mode.cache_clear()
+    warn_of_mode.cache_clear()
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         found = lab.bench(wave, torch.ones(9), against=["eager"], modes=["max-autotune"], **QUICK)

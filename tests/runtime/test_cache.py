@@ -104,7 +104,7 @@ def test_a_damaged_entry_is_built_again_and_told(cache: Cache, damage: str) -> N
             (entry / "sha256").unlink()
         case "more files":
             (entry / "extra").write_text("x")
-    with pytest.warns(DamagedEntry, match="built again"):
+    with pytest.warns(DamagedEntry, match="is rebuilt"):
         again = cache.entry(("k",), writes("good", calls))
     assert (again / "kernel.so").read_text() == "good" and len(calls) == 2
     with warnings.catch_warnings():

@@ -146,7 +146,7 @@ def test_inputs_are_written_in_place_or_not_recorded(tapes: list[Tape]) -> None:
     for _ in range(4):
         assert run([still, w])[0] is still
     assert still[0, 0] == 4 and tapes[0].replays == 3
-    with pytest.warns(NothingToChange, match="writes to moves"):
+    with pytest.warns(NothingToChange, match="an input that it writes to changes"):
         for n in range(6):
             x = torch.full((4, 4), float(n))
             inputs = [x, w]

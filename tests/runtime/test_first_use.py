@@ -48,7 +48,7 @@ def test_a_short_side_stays() -> None:
 def test_nothing_begins_on_a_cpu() -> None:
     c = lab.inspect(torch.mm, torch.ones(30, 40), torch.ones(40, 50))
     program = c.parts[0].schedule.program
-    assert program.steps and library_warmup.begin_libraries(program) == []
+    assert program.steps and library_warmup.warm_up_libraries(program) == []
 
 
 def attention(length: int, dropout: float) -> LoopProgram:

@@ -179,15 +179,15 @@ def test_refused_code_is_explained(own_cache: Path) -> None:
 def test_a_compiler_that_breaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = script(tmp_path / "broken", '[ "$1" = --version ] && echo "g++ 1" && exit 0; exit 3')
     monkeypatch.setenv("CXX", str(fake))
-    with pytest.raises(CompileFailed, match="it printed nothing and ended with status 3"):
+    with pytest.raises(CompileFailed, match="no output, exit status 3"):
         build_library(code_of(THREADS), "threads")
 
 
 @pytest.mark.parametrize("body, said", [
-    ("exit 0", "it left no library"),
-    ('while [ "$1" != -o ]; do shift; done; : > "$2"', "it left a library that is none"),
-    ('while [ "$1" != -o ]; do shift; done; head -c 300 /bin/sh > "$2"', "it left half a library"),
-    ("sleep 600 & sleep 600", "it did not end within 1 seconds"),
+    ("exit 0", "the compiler produced no library"),
+    ('while [ "$1" != -o ]; do shift; done; : > "$2"', "the compiler produced a file that is not a library"),
+    ('while [ "$1" != -o ]; do shift; done; head -c 300 /bin/sh > "$2"', "the compiler produced a truncated library"),
+    ("sleep 600 & sleep 600", "killed, because it did not end within 1 seconds"),
 ])  # fmt: skip
 @pytest.mark.skipif(sys.platform != "linux", reason="ELF files, shell scripts")
 def test_a_compiler_that_leaves_no_library(

@@ -26,7 +26,7 @@ from inductor_lab.compiler.codegen.triton.kernel_module import (  # noqa: E402
     source,
 )
 from inductor_lab.compiler.runtime.triton import triton_worker, worker_processes  # noqa: E402
-from inductor_lab.compiler.runtime.triton.worker_processes import Processes, asked_for  # noqa: E402
+from inductor_lab.compiler.runtime.triton.worker_processes import Processes, request  # noqa: E402
 from tests.codegen.triton_programs import kernels_of  # noqa: E402
 
 TARGET = GPUTarget("cuda", 90, 32)
@@ -51,7 +51,7 @@ def until(true: Callable[[], bool]) -> None:
 
 def asked(count: int = 1) -> list[dict[str, Any]]:
     kernels = (kernels_of(lambda x: x.sin() + 1, torch.randn(40 + n, 3))[0] for n in range(count))
-    return [asked_for(kernel, TARGET) for kernel in kernels]
+    return [request(kernel, TARGET) for kernel in kernels]
 
 
 def machine_code(folder: Path) -> dict[Path, int]:
@@ -67,7 +67,7 @@ def test_the_small_kernel_of_the_start_can_be_compiled(tmp_path: Path, monkeypat
 
 def test_what_they_compile_is_found_on_disk(processes: Processes, tmp_path: Path) -> None:
     (kernel,) = kernels_of(lambda x: x.softmax(-1), torch.randn(64, 300))
-    described = Path(processes.compile(asked_for(kernel, TARGET)))
+    described = Path(processes.compile(request(kernel, TARGET)))
     made = machine_code(tmp_path)
     assert list(made) == [described.with_suffix(".cubin")]
     assert json.loads(described.read_bytes())["name"] == kernel.name

@@ -11,7 +11,7 @@ import pytest
 from inductor_lab.compiler.accelerate.warm_graphs import warm_key
 from inductor_lab.compiler.base.errors import CacheRefused
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.compiler.runtime.cache.folder_permissions import distrust
+from inductor_lab.compiler.runtime.cache.folder_permissions import trust_problem
 from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="permissions of POSIX")
@@ -86,7 +86,7 @@ def test_what_others_can_write_to_is_refused(
     made: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = made(tmp_path)
-    assert REFUSED[made] in distrust(folder)
+    assert REFUSED[made] in trust_problem(folder)
     with pytest.raises(CacheRefused, match=REFUSED[made]):
         open_cache({"INDUCTOR_LAB_CACHE_DIR": str(folder)})
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
@@ -108,8 +108,8 @@ def test_what_belongs_to_others_is_refused(which: str, tmp_path: Path) -> None:
         case "a link":
             os.chown(link, SOMEBODY, SOMEBODY, follow_symlinks=False)
     through = link if "link" in which else tmp_path / "parent"
-    assert f"belongs to user {SOMEBODY}" in distrust(through / "it")
-    assert distrust(tmp_path / "own" / "it") == ""
+    assert f"belongs to user {SOMEBODY}" in trust_problem(through / "it")
+    assert trust_problem(tmp_path / "own" / "it") == ""
 
 
 def test_what_is_ones_own_is_taken(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_what_is_ones_own_is_taken(tmp_path: Path) -> None:
     sticky.mkdir()
     sticky.chmod(0o1777)
     (tmp_path / "link").symlink_to(sticky)
-    assert distrust(tmp_path / "link" / ".." / "everybodys" / "mine" / "deep") == ""
-    assert distrust(sticky) == ""
+    assert trust_problem(tmp_path / "link" / ".." / "everybodys" / "mine" / "deep") == ""
+    assert trust_problem(sticky) == ""
     assert sticky.stat().st_mode & 0o7777 == 0o700, "the folder itself is closed"
 
 
@@ -127,7 +127,7 @@ def test_what_is_ones_own_is_taken(tmp_path: Path) -> None:
 def test_what_it_makes_is_private_whatever_the_umask(umask: int, tmp_path: Path) -> None:
     before = os.umask(umask)
     try:
-        assert distrust(tmp_path / "a" / "b") == ""
+        assert trust_problem(tmp_path / "a" / "b") == ""
     finally:
         os.umask(before)
     assert [p.stat().st_mode & 0o777 for p in (tmp_path / "a", tmp_path / "a" / "b")] == [0o700] * 2

@@ -32,7 +32,7 @@ from inductor_lab.compiler.accelerate.pool import reserve_pool
 from inductor_lab.compiler.base.errors import NoCompiler
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
-from inductor_lab.compiler.runtime.cache.folder_permissions import distrust
+from inductor_lab.compiler.runtime.cache.folder_permissions import trust_problem
 from inductor_lab.compiler.runtime.cuda_graphs import recorded
 from inductor_lab.compiler.runtime.executable import build_executable
 from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
@@ -91,7 +91,7 @@ def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> 
     which inputs are parameters, how many threads there are, and the C++ compiler.
     """
     folder = options.cache and options.target is None and torch_aot.cache_folder()
-    if not folder or distrust(Path(folder)):
+    if not folder or trust_problem(Path(folder)):
         return ""
     with suppress(NoCompiler):
         own, compiler = compiler_itself(), find_toolchain().identity

@@ -1,1 +1,1 @@
-"""Compile, load, call: toolchain, cache, executable."""
+"""Compile kernels, load them and call them: toolchain, cache, executable."""

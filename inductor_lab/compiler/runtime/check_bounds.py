@@ -1,8 +1,8 @@
-"""`options={"check_bounds": True}`: kernels read and write only what is in their buffers.
+"""`options={"check_bounds": True}`: check that kernels access only elements of their buffers.
 
-Where a kernel would take a bare address it gets a pointer that knows its buffer's length
-(`lab_checked.h`); its text is the same but for that.  Triton's interpreter looks at the addresses
-themselves.  The first access that is outside is reported, with the kernel, the buffer and the line.
+A C++ kernel takes pointers that know the length of their buffer (`lab_checked.h`) instead of
+addresses.  Otherwise its text is the same.  Triton's interpreter checks the addresses.  The first
+access out of bounds is reported, with the kernel, the buffer and the line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from inductor_lab.compiler.runtime.toolchain.shared_library import place_of
 
 
 class Fault(ctypes.Structure):
-    """The first access outside of a buffer: `lab_fault` in `lab_checked.h`."""
+    """The first access out of bounds: `lab_fault` in `lab_checked.h`."""
 
     _fields_ = [(name, ctypes.c_int64) for name in ("found", "number", "index", "length")]
 
@@ -43,7 +43,7 @@ def is_checked(kernel: Kernel) -> bool:
 
 
 def extent(tensor: torch.Tensor) -> int:
-    """Elements from the first to the last of the tensor."""
+    """Return the number of elements in memory from the first to the last element of a tensor."""
     if tensor.numel() == 0:
         return 0
     pairs = zip(tensor.shape, tensor.stride(), strict=True)
@@ -53,7 +53,7 @@ def extent(tensor: torch.Tensor) -> int:
 def checked_function(
     function: Any, twins: Sequence[Kernel], traces: Mapping[str, str]
 ) -> Callable[..., int]:
-    """A kernel of C++ as a function of tensors and sizes, which raises OutOfBounds."""
+    """Return a C++ kernel as a function of tensors and sizes, which raises OutOfBounds."""
     parameters = twins[0].parameters
     types = [Pointer if p.checked else ctypes.c_int64 for p in parameters]
     function.argtypes = types
@@ -77,7 +77,7 @@ def checked_function(
 def error(
     twins: Sequence[Kernel], number: int, index: int, length: int, traces: Mapping[str, str]
 ) -> OutOfBounds:
-    """The report of an access; `number` is that of the parameter."""
+    """Return the error for an access; `number` is the number of the parameter."""
     named = [(twin, str(twin.parameters[number].buffer)) for twin in twins]
     place = place_of(NO_ORIGINS.union(*(users(twin, name) for twin, name in named)), traces)
     names = ", ".join(dict.fromkeys(name for _, name in named))
@@ -85,7 +85,7 @@ def error(
 
 
 def users(kernel: Kernel, buffer: str) -> Origins:
-    """The nodes that make a kernel read or write a buffer."""
+    """Return the nodes for which a kernel reads or writes a buffer."""
     found = NO_ORIGINS
     parts = kernel.group.combined or (kernel.group,)
     for nest in (n for part in parts for n in (*part.nests, *part.inlined.values())):
@@ -102,7 +102,7 @@ def users(kernel: Kernel, buffer: str) -> Origins:
 
 @contextlib.contextmanager
 def checked_addresses(builder: Any, kernel: Kernel, arguments: Sequence[Any]) -> Iterator[None]:
-    """While an interpreted kernel runs, each address that is not masked is in a tensor of its."""
+    """While an interpreted kernel runs, check that unmasked addresses are in its tensors."""
     spans = [
         (one.data_ptr(), extent(one) * one.element_size(), number)
         for number, one in enumerate(arguments)
@@ -135,13 +135,13 @@ def checked_addresses(builder: Any, kernel: Kernel, arguments: Sequence[Any]) ->
 
 
 ACCESSES = {"create_masked_load": 1, "create_masked_store": 2, "create_atomic_rmw": 3}
-"""Functions of the interpreter that all accesses go through, and where each has its mask."""
+"""The functions of the interpreter for memory accesses, with the position of the mask argument."""
 
 
 def _interpreted_error(
     kernel: Kernel, address: int, spans: Sequence[tuple[int, int, int]], width: int
 ) -> OutOfBounds:
-    """The error; the buffer is taken to be the nearest one."""
+    """Return the error.  It names the buffer that is nearest to the address."""
     start, nbytes, number = min(
         spans, key=lambda span: min(abs(address - span[0]), abs(address - span[0] - span[1]))
     )

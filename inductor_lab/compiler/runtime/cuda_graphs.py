@@ -1,9 +1,9 @@
-"""`mode="reduce-overhead"`: all launches of a call are recorded once, and replayed as one.
+"""`mode="reduce-overhead"`: record all launches of a call as a CUDA graph, and replay it.
 
-A recording reads its inputs where they were and writes its results where they were.  So it is
-replayed only for inputs at the same addresses, and while nobody holds the results of its last
-replay; a second recording takes turns with it.  An input that keeps moving is copied to a place of
-the recording's own.
+A recording reads its inputs and writes its results at fixed addresses.  Therefore it is replayed
+only for inputs at the same addresses, and only if the results of its last replay have been freed.
+Otherwise a second recording is used.  An input whose address keeps changing is copied to a buffer
+of the recording.
 
 Inductor: `cudagraph_trees.py`.
 """
@@ -27,20 +27,20 @@ from inductor_lab.compiler.torch_door.torch_api import mark_boxed, reinterpret, 
 Call = Callable[[list[Any]], tuple[Any, ...]]
 MODES = ("reduce-overhead", "max-autotune")
 WARM_CALLS = 1
-"""Calls before the first recording: libraries make themselves ready, kernels are loaded."""
+"""Calls before the first recording, in which libraries are initialized and kernels are loaded."""
 MOST_RECORDINGS = 3
-"""Of one graph, its sizes, and one stream; each holds its own memory."""
+"""The maximum per graph, sizes and stream.  Each recording has its own memory."""
 MOST_ADDRESSES = 3
-"""An input that was at more is copied."""
+"""An input that has had more addresses is copied."""
 
 
 def recorded(call: Call, program: LoopProgram, options: Options) -> Call:
-    """`call`, replayed from CUDA graphs where the options ask for it and the program allows it."""
+    """Return `call`, with CUDA graphs if the options request them and the program allows them."""
     devices = {b.device for b in program.buffers.values()}
     if options.mode not in MODES or not any(d.startswith("cuda") for d in devices):
         return call
     if reason := why_not(program):
-        tell(f"{program.name} is launched kernel by kernel: {reason}")
+        warn_unused(f"{program.name} is launched without a CUDA graph: {reason}")
         return call
     written = frozenset(program.inputs.index(write.input) for write in program.writes)
     recordings: dict[tuple[Any, ...], Recordings] = {}
@@ -59,12 +59,12 @@ def recorded(call: Call, program: LoopProgram, options: Options) -> Call:
 
 
 def why_not(program: LoopProgram) -> str | None:
-    """What of a program cannot be recorded."""
+    """Return why a program cannot be recorded, or None."""
     devices = sorted({b.device for b in program.buffers.values()})
     if len(devices) > 1:
         return f"it uses several devices, {', '.join(devices)}"
     if program.callees:
-        return "it calls functions and operators that may wait for the GPU"
+        return "it calls functions or operators that may synchronize with the GPU"
     given = {symbol for symbol in program.inputs if not isinstance(symbol, str)}
     for step in program.steps:
         if isinstance(step, ExternCall) and any(step.numbers):
@@ -73,20 +73,20 @@ def why_not(program: LoopProgram) -> str | None:
     if any(size.free_symbols - given for size in sizes if not isinstance(size, int)):
         return "sizes depend on data"
     if any(write.method != "copy_" for write in program.writes):
-        return "an input gets other memory"
+        return "the storage of an input is replaced"
     return None
 
 
-def tell(reason: str) -> None:
+def warn_unused(reason: str) -> None:
     warnings.warn(f'mode="reduce-overhead": {reason}', NothingToChange, stacklevel=2)
 
 
 @dataclass
 class Recordings:
-    """The recordings of one graph for some sizes, on one stream; `written` inputs are not copied.
+    """The recordings of one graph for given sizes on one stream; `written` inputs are not copied.
 
-    seen     the addresses that each tensor among the inputs has had
-    moving   places of the inputs that are copied
+    seen     the addresses that each input tensor has had
+    moving   the positions of the inputs that are copied
     """
 
     call: Call
@@ -107,7 +107,7 @@ class Recordings:
         return self.call(args)
 
     def _found(self, args: Sequence[Any]) -> Recording | None:
-        """A recording that fits, made now if need be; None for a call as it is written."""
+        """Return a matching recording, or create one; None if the call must run normally."""
         places = [n for n, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
         addresses = {n: 0 if n in self.moving else args[n].data_ptr() for n in places}
         fitting = [one for one in self.made if one.addresses == addresses]
@@ -127,7 +127,7 @@ class Recordings:
         return self.made[-1]
 
     def _notice(self, addresses: dict[int, int]) -> bool:
-        """Note the inputs' addresses: has one moved too often?"""
+        """Record the addresses of inputs.  Has one of them changed too often?"""
         before = len(self.moving)
         for n, address in addresses.items():
             self.seen.setdefault(n, set()).add(address)
@@ -137,18 +137,18 @@ class Recordings:
             return False
         self.made.clear()
         if self.moving & self.written:
-            self._give_up("an input that it writes to moves")
+            self._give_up("the address of an input that it writes to changes")
         return True
 
     def _give_up(self, reason: str) -> None:
         self.given_up = True
         self.made.clear()
-        tell(f"{self.name} is launched kernel by kernel: {reason}")
+        warn_unused(f"{self.name} is launched without a CUDA graph: {reason}")
 
 
 @dataclass(frozen=True)
 class Alias:
-    """A result that is an input, or (with a size) a view of one."""
+    """A result that is an input, or (if `size` is set) a view of an input."""
 
     input: int
     size: tuple[int, ...] | None = None
@@ -166,9 +166,9 @@ class Alias:
 class Recording:
     """One CUDA graph.
 
-    addresses   where each tensor among the inputs must be; 0 for one that is copied
-    copies      where those are copied to
-    results     what the graph leaves: its own tensors, aliases of inputs, and numbers
+    addresses   the required address of each input tensor; 0 for an input that is copied
+    copies      the buffers for copied inputs
+    results     tensors of the recording, aliases of inputs, and numbers
     """
 
     graph: torch.cuda.CUDAGraph
@@ -181,15 +181,15 @@ class Recording:
         own = {t.untyped_storage()._cdata: t.untyped_storage() for t in tensors}
         self.storages = list(own.values())
         del tensors, own
-        self.alone = self.holders()
+        self.unused_counts = self.reference_counts()
 
-    def holders(self) -> list[int]:
-        """How many hold each storage of the results: in C++, and in Python its one object."""
+    def reference_counts(self) -> list[int]:
+        """Return the number of references to each storage of the results, in C++ and in Python."""
         return [storage_references(s._cdata) + getrefcount(s) for s in self.storages]
 
     def is_free(self) -> bool:
-        """Are all results of the last replay released?"""
-        return self.holders() == self.alone
+        """Have all results of the last replay been freed?"""
+        return self.reference_counts() == self.unused_counts
 
     def replay(self, args: list[Any]) -> tuple[Any, ...]:
         for n, copy in self.copies.items():
@@ -201,13 +201,13 @@ class Recording:
 
 
 def record(call: Call, args: Sequence[Any], addresses: dict[int, int]) -> Recording:
-    """Record a call, which does not run yet.
+    """Record a call without running it.
 
-    Raises ValueError where an input cannot be copied, and what CUDA says of a call that waits.
+    Raises ValueError if an input cannot be copied, and CUDA's error if the call synchronizes.
     """
     copies = {n: torch.empty_like(args[n]) for n, address in addresses.items() if not address}
     if any(copy.stride() != args[n].stride() for n, copy in copies.items()):
-        raise ValueError("an input that moves has gaps or overlaps")
+        raise ValueError("an input that must be copied has gaps or overlaps")
     given = [copies.get(n, arg) for n, arg in enumerate(args)]
     stream, graph = torch.cuda.current_stream(), torch.cuda.CUDAGraph()
     try:
@@ -220,7 +220,7 @@ def record(call: Call, args: Sequence[Any], addresses: dict[int, int]) -> Record
 
 
 def _kept(result: Any, given: Sequence[Any], inputs: dict[int, int]) -> Any:
-    """What is remembered of a result; `inputs` are places of inputs, by their storages."""
+    """Return what a recording stores for a result; `inputs` maps storages to input positions."""
     if not isinstance(result, torch.Tensor):
         return result
     same = next((n for n, arg in enumerate(given) if arg is result), None)
@@ -230,13 +230,13 @@ def _kept(result: Any, given: Sequence[Any], inputs: dict[int, int]) -> Any:
     if source is None:
         return result
     if result.dtype != given[source].dtype:
-        raise ValueError("a result is an input seen as another dtype")
+        raise ValueError("a result is a view of an input with another dtype")
     offset = result.storage_offset() - given[source].storage_offset()
     return Alias(source, tuple(result.shape), result.stride(), offset)
 
 
 def _given(result: Any, args: Sequence[Any]) -> Any:
-    """A remembered result as a tensor of its own over the same memory."""
+    """Return a stored result as a new tensor over the same memory."""
     if isinstance(result, Alias):
         return result.of(args)
     return result.detach() if isinstance(result, torch.Tensor) else result

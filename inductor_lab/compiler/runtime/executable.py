@@ -1,4 +1,4 @@
-"""Running code: the host program with its kernels loaded.
+"""Builds the executable of a graph: the host program with its kernels loaded.
 
 Inductor: `output_code.py`, CompiledFxGraph.
 """
@@ -30,11 +30,11 @@ from inductor_lab.compiler.ir.higher_order import Written
 from inductor_lab.compiler.ir.program import LoopProgram
 from inductor_lab.compiler.runtime import memory as _helpers_of_host_programs  # noqa: F401
 from inductor_lab.compiler.runtime.check_bounds import checked_function, is_checked
-from inductor_lab.compiler.runtime.failing_lines import dividing, gathering
+from inductor_lab.compiler.runtime.failing_lines import indirect_accesses, integer_divisions
 from inductor_lab.compiler.runtime.host_file import host_file
-from inductor_lab.compiler.runtime.library_warmup import begin_libraries
-from inductor_lab.compiler.runtime.profiler_events import seen_by_profiler
-from inductor_lab.compiler.runtime.rank_failures import Collectives, tell_of
+from inductor_lab.compiler.runtime.library_warmup import warm_up_libraries
+from inductor_lab.compiler.runtime.profiler_events import record_in_profiler
+from inductor_lab.compiler.runtime.rank_failures import Collectives, report_failure
 from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
 from inductor_lab.compiler.runtime.toolchain.shared_library import (
     Library,
@@ -45,16 +45,16 @@ from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.torch_door.torch_api import mark_boxed
 
 Call = Callable[[list[Any]], Any]
-"""Takes one list of arguments, which it empties."""
+"""A function that takes one list of arguments, and empties it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Executable:
     """A compiled graph that can be called with a list of its inputs, which it empties.
 
-    call      the host program's `call`
-    library   the C++ kernels' library; None if there are none, or it is made ahead
-    program   what it computes
+    call      the function `call` of the host program
+    library   the library of the C++ kernels; None if there are none, or if a thread compiles it
+    program   the loop program that it computes
     """
 
     host: HostProgram
@@ -64,27 +64,31 @@ class Executable:
 
     @property
     def choices(self) -> tuple[Any, ...]:
-        """The blocks that kernels were measured with in their first call (`BlockChoice`); none
-        without `mode="max-autotune"`, or on a CPU."""
+        """The block sizes that were measured in the first call of kernels (`BlockChoice`).
+
+        Empty without `mode="max-autotune"`, or on a CPU.
+        """
         known = self.call.__globals__.values()
         return tuple(k.choice for k in known if getattr(k, "choice", None) is not None)
 
     def __post_init__(self) -> None:
-        # How torch knows that this takes one list.  It must be in the instance's own dict, which is
-        # what torch copies when it wraps a backward.
+        # This tells torch that the call takes one list.  It must be in the dict of the instance,
+        # because torch copies this dict when it wraps a backward.
         object.__setattr__(self, "_boxed_call", True)
 
     def __call__(self, args: list[Any]) -> tuple[Any, ...]:
         return self.call(args)
 
     def run(self, *inputs: Any) -> tuple[Any, ...]:
-        """Call it with inputs that stay as they are; what it would have written to them comes after
-        the results, as it does from the other stages."""
+        """Call it without modifying the inputs.
+
+        The new values of inputs that it would write to come after the results, as in other stages.
+        """
         return tuple(perform("run_executable", self, inputs))
 
     @property
     def file(self) -> str:
-        """Where the host program's text is; a breakpoint there holds in every call."""
+        """The file with the text of the host program, in which breakpoints can be set."""
         return self.call.__code__.co_filename
 
     def __repr__(self) -> str:
@@ -102,11 +106,11 @@ def build_executable(
 ) -> Executable:
     """Compile and load the kernels, and make the host program callable.
 
-    With `ahead` the C++ compiler works in a thread, and the first call waits for it; `eager` is the
-    graph uncompiled, if the user wants no errors where that fails.  `traces` maps
+    With `ahead`, the C++ compiler runs in a thread, and the first call waits for it.  `eager` runs
+    the graph in eager mode; it is given if a failed compile must not raise an error.  `traces` maps
     FX nodes to the stack traces of the user's code, for errors.  Raises NoCompiler, CacheRefused
-    and CompileFailed (ahead: at the first call); the result raises IndexOutOfRange where eager
-    raises IndexError.
+    and CompileFailed (with `ahead`: at the first call).  The result raises IndexOutOfRange where
+    eager mode raises IndexError.
     """
     traces = traces or {}
     program = schedule.program
@@ -118,7 +122,7 @@ def build_executable(
     builder = partial(library_builder, name=program.name, cache=options.cache, traces=traces)
     build = builder(translation_unit(cpp)) if cpp else None
     awaited = [x.ready for x in program.callees.values() if isinstance(x, Written)]
-    awaited += begin_libraries(program) if ahead else []
+    awaited += warm_up_libraries(program) if ahead else []
     loaded = partial(_loaded, cpp, traces, awaited)
     library = build() if build and not ahead else None
     namespace.update({} if ahead else loaded(library))
@@ -128,7 +132,7 @@ def build_executable(
     exec(compile(text, file, "exec"), namespace)
     if "laid_out" in namespace:
         namespace["laid_out"] = partial(namespace["laid_out"], traces=traces)
-    seen_by_profiler(namespace, kernels, traces)
+    record_in_profiler(namespace, kernels, traces)
     for space in NAMESPACES:
         if space in namespace:
             namespace[space] = Collectives(namespace[space])
@@ -144,7 +148,7 @@ Functions = dict[str, Callable[..., Any]]
 def _loaded(
     kernels: Sequence[Kernel], traces: Mapping[str, str], awaited: Sequence[Any], library: Any
 ) -> Functions:
-    """The library's functions, once what the functions `awaited` wait for is there too."""
+    """Call the functions in `awaited`, then return the functions of the library."""
     for wait in awaited:
         wait()
     twins_by_name = by_name(kernels).items()
@@ -170,7 +174,7 @@ def _until_loaded(
         try:
             functions = loaded()
         except LabError as problem:
-            tell_of(problem)
+            report_failure(problem)
             if eager is None:
                 raise
             name = next(filter(None, map(function_in, traces.values())), "a function")
@@ -187,28 +191,28 @@ def _until_loaded(
 
 
 def function_in(trace: str) -> str:
-    """The outermost function of a stack trace."""
+    """Return the name of the outermost function of a stack trace."""
     found = re.search(r'File ".*", line \d+, in (.+)', trace)
     return found[1] if found else ""
 
 
 def cpp_function(library: Library, twins: Sequence[Kernel], traces: Mapping[str, str]) -> Any:
-    """The function that some equal kernels share, as a ctypes function of addresses and sizes."""
+    """Return the function that equal kernels share, as a ctypes function of addresses and sizes."""
     kernel = twins[0]
     function = getattr(library.handle, kernel.name)
     pointer, size = ctypes.c_void_p, ctypes.c_int64
     function.argtypes = [size if p.role == "symbol" else pointer for p in kernel.parameters]
     function.restype = ctypes.c_int
-    gathers = [load for twin in twins for load in gathering(twin.group)]
-    divisions = [origins for twin in twins for origins in dividing(twin.group)]
+    gathers = [load for twin in twins for load in indirect_accesses(twin.group)]
+    divisions = [origins for twin in twins for origins in integer_divisions(twin.group)]
     if gathers or divisions:
-        # only kernels that can fail pay for the check
+        # kernels that cannot fail have no check
         origins = NO_ORIGINS.union(*(origins for _, origins in gathers))
         buffers = ", ".join(dict.fromkeys(buffer for buffer, _ in gathers))
 
         def check(status: int, function: Any, arguments: Any) -> int:
             if status & BY_ZERO:
-                said = f"ZeroDivisionError: integers are divided by zero in {kernel.name}"
+                said = f"ZeroDivisionError: integer division by zero in {kernel.name}"
                 raise DividedByZero(said, place_of(NO_ORIGINS.union(*divisions), traces))
             if status != 0:
                 said = f"an index into {buffers} is out of range in {kernel.name}"

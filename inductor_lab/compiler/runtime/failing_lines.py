@@ -1,5 +1,4 @@
-"""Which lines of a group may fail at run time: those that divide integers, and those that read or
-write at a place that is loaded."""
+"""Finds the lines of a group that can fail at run time: integer divisions and indirect indices."""
 
 from __future__ import annotations
 
@@ -11,17 +10,17 @@ from inductor_lab.compiler.ir.program import Scatter
 from inductor_lab.compiler.schedule.schedule import Group
 
 
-def dividing(group: Group) -> Iterator[Origins]:
-    """The nodes that divide integers by something that may be zero."""
+def integer_divisions(group: Group) -> Iterator[Origins]:
+    """Yield the nodes that divide integers by a value that can be zero."""
     for nest in (*group.nests, *group.inlined.values()):
         for root in nest.roots:
             yield from (origins or nest.origins for _, origins in integer_divisors(root))
 
 
-def gathering(group: Group) -> Iterator[tuple[str, Origins]]:
-    """The buffers that a group reads or writes at a place that depends on a loaded value.
+def indirect_accesses(group: Group) -> Iterator[tuple[str, Origins]]:
+    """Yield the buffers that a group accesses with an indirect index.
 
-    A loaded position that is used as a number counts for the buffer that is computed from it.
+    If a loaded position is used as a number, the buffer computed from it is yielded.
     """
     for nest in (*group.nests, *group.inlined.values()):
         nodes = [node for root in nest.roots for node in root.walk()]

@@ -1,4 +1,4 @@
-"""The text of a host program as a file, so that `pdb` and editors can break in it."""
+"""Writes a host program to a file, so that debuggers and editors can set breakpoints in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 
 
 def host_file(text: str, name: str, *, cache: bool) -> str:
-    """The file that holds a host program; without the cache, a name that `linecache` knows."""
+    """Return the file with a host program; without the cache, a name registered in `linecache`."""
     file = f"host_program_{name}.py"
 
     def write(folder: Path) -> None:

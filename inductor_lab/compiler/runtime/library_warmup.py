@@ -1,14 +1,14 @@
-"""Libraries of a GPU begin while the rest is compiled.
+"""Initializes GPU libraries in a thread while kernels are compiled.
 
-cuBLAS, and attention after it, load their code as they are first called, 0.1 to 0.2 s for each
-dtype.  So a thread calls each kind of product and attention that a graph has once, with small
-tensors, and the graph's own first call finds them there.
+cuBLAS and attention libraries load their code at the first call, which takes 0.1 to 0.2 s for each
+dtype.  Therefore a thread calls each kind of matrix product and attention in a graph once, with
+small tensors.  The first call of the graph then does not wait for this.
 
     aten.mm.default of (4096, 768) and (768, 50257) bfloat16      (16, 16) and (16, 16) bfloat16
 
-Nothing random is drawn, and what a library has against a small call, it will say of the real one.
-Attention with a mask waits for its own call: kernels read a mask by whole words without a look at
-where its rows begin, and those of a small one may begin anywhere.
+These calls draw no random numbers.  Their errors are ignored, because the real call reports them.
+Attention with a mask is not called: its kernels read masks in aligned words, and the rows of a
+small mask may not be aligned.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
 PRODUCTS = {f"aten.{name}.default" for name in ("mm", "addmm", "bmm", "baddbmm")}
 ATTENTION = "aten._scaled_dot_product_"
 SIDE = 16
-"""Rows and columns of a small product: whole words of every dtype."""
+"""The rows and columns of a small product: full words for every dtype."""
 MOST_ELEMENTS = 1 << 20
-"""Of a small tensor: attention keeps its lengths, by which a kernel is chosen."""
+"""The limit for a small tensor.  Attention keeps its lengths, because they select the kernel."""
 
 
 @dataclass(frozen=True)
@@ -48,27 +48,27 @@ class Small:
 
 
 Kind = tuple[str, tuple[Any, ...]]
-"""An operator, and small arguments of it."""
+"""An operator, and small arguments for it."""
 
 _BEGUN: set[Kind] = set()
 
 
-def begin_libraries(program: LoopProgram) -> list[Callable[[], None]]:
-    """Call what no graph before had of its kinds, in a thread; what a first call waits for."""
+def warm_up_libraries(program: LoopProgram) -> list[Callable[[], None]]:
+    """Call new kinds of operators in a thread; return the functions that wait for these calls."""
     new = {kind for step in program.steps for kind in _kinds(step, program)} - _BEGUN
     _BEGUN.update(new)
     return [Ahead(lambda: _use(new)).wait] if new else []
 
 
 def _use(kinds: set[Kind]) -> None:
-    """Call them; what fails here is nobody's loss."""
+    """Call operators with small arguments, and ignore errors."""
     for op, args in kinds:
         with suppress(Exception), torch.no_grad():
             find_operator(op)(*(x.tensor() if isinstance(x, Small) else x for x in args))
 
 
 def _kinds(step: Step, program: LoopProgram) -> Iterator[Kind]:
-    """What is called in small for a step, if it is a product or attention on a GPU."""
+    """Yield the small call for a step if it is a matrix product or attention on a GPU."""
     if not isinstance(step, ExternCall):
         return
     is_product = step.op in PRODUCTS
@@ -94,7 +94,7 @@ def _kinds(step: Step, program: LoopProgram) -> Iterator[Kind]:
 
 
 def _small(size: Sequence[Size], is_product: bool) -> Iterator[Size]:
-    """All of a product is small, of attention the batch and the heads."""
+    """Reduce all sizes of a matrix product, or only the batch and the heads of attention."""
     for place, n in enumerate(size):
         if is_product:
             yield min(n, SIDE) if isinstance(n, int) else SIDE

@@ -1,4 +1,4 @@
-"""What a host program does with tensors and numbers, apart from calling kernels."""
+"""The functions for tensors and numbers that host programs call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 
 
 def int64(value: int) -> int:
-    """The value, for a kernel, which would see its lowest 64 bits.  Raises IntegerTooLarge."""
+    """Return the value if it fits in 64 bits, as kernels require.  Raises IntegerTooLarge."""
     if -(1 << 63) <= value < 1 << 63:
         return value
     raise IntegerTooLarge(value)
@@ -42,10 +42,10 @@ def laid_out(
     device: torch.device = CPU,
     traces: Mapping[str, str] = MappingProxyType({}),
 ) -> torch.Tensor | None:
-    """What `op` returned, with the strides that were planned for it: a copy if it has others.
+    """Return the result of `op` with the planned strides; a copy if it has other strides.
 
-    Raises BrokenPromise, with the user's lines of its FX nodes, unless it is a tensor of the size,
-    dtype and device that its meta function promised: kernels would read memory that is not there.
+    Raises BrokenPromise, with the user's lines of its FX nodes, if it does not have the size, dtype
+    and device of its meta function.  Kernels would otherwise read out of bounds.
     """
     if (
         tensor is None
@@ -60,12 +60,12 @@ def laid_out(
 
 
 def restrided(tensor: torch.Tensor | None, stride: tuple[int, ...]) -> torch.Tensor | None:
-    """The tensor itself if it has the strides that were planned for it, otherwise a copy that does.
+    """Return the tensor itself if it has the planned strides, otherwise a copy with them.
 
-    A library may choose another layout than its meta function promised; kernels rely on the
-    promise.  The stride of a dimension of length 1 means nothing, and neither does any stride of
-    an empty tensor.  Some libraries return None, or nothing of the promised sizes, in place of
-    what nobody is going to need; that stays as it is, and no kernel reads it.
+    A library can return another layout than its meta function, but kernels rely on the latter.
+    The strides of dimensions of length 1 and of empty tensors have no meaning.  Some libraries
+    return None, or a tensor of other sizes, for an unused result.  It is returned unchanged, and
+    no kernel reads it.
     """
     if tensor is None or tensor.stride() == stride:
         return tensor
@@ -85,5 +85,5 @@ def _kind(dtype: torch.dtype, size: tuple[int, ...], device: torch.device) -> st
 def view_of(
     tensor: torch.Tensor, size: tuple[int, ...], stride: tuple[int, ...], offset: int = 0
 ) -> torch.Tensor:
-    """As `reinterpret`, but to autograd too it is a view."""
+    """Like `reinterpret`, but the result is a view for autograd too."""
     return tensor.as_strided(size, stride, tensor.storage_offset() + offset)

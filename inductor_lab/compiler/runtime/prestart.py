@@ -1,4 +1,4 @@
-"""What can start before a graph is lowered, or captured."""
+"""Starts work before a graph is captured or lowered."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import NothingToChange
-from inductor_lab.compiler.runtime.rank_failures import introduce
+from inductor_lab.compiler.runtime.rank_failures import register_rank
 from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
 
 
 def before_capture(_: object) -> None:
-    """A capture begins: where the process has a GPU, the graph is likely for it."""
+    """Start Triton at the beginning of a capture if the process uses a GPU."""
     if torch.cuda.is_initialized():
         start_triton()
 
 
-def make_ready(mode: str, inputs: Iterable[Any]) -> None:
-    """Start it, and warn if the mode changes nothing."""
-    introduce()
+def before_lowering(mode: str, inputs: Iterable[Any]) -> None:
+    """Start Triton if an input is on a GPU; otherwise warn if the mode has no effect."""
+    register_rank()
     if any(isinstance(given, torch.Tensor) and given.is_cuda for given in inputs):
         start_triton()
     elif mode != "default":
-        tell_of_mode(mode)
+        warn_of_mode(mode)
 
 
 @functools.cache
-def tell_of_mode(mode: str) -> None:
-    """A warning for a mode that changes nothing, once in a process."""
+def warn_of_mode(mode: str) -> None:
+    """Warn of a mode that has no effect, once per process."""
     warnings.warn(
-        f'mode="{mode}" changes nothing on a CPU: products of matrices are always measured there,'
-        " and a call costs no launches",
+        f'mode="{mode}" has no effect on a CPU: there, matrix products are always tuned, and calls'
+        " have no launch overhead",
         NothingToChange,
         stacklevel=4,
     )
@@ -42,10 +42,10 @@ def tell_of_mode(mode: str) -> None:
 
 @functools.cache
 def start_triton() -> Ahead[Any] | None:
-    """Start the process that compiles Triton's kernels, in a thread; it is ready after a second.
+    """Start the process that compiles Triton kernels, in a thread.  It is ready after a second.
 
-    Nothing is compiled in this one meanwhile: that would take turns with the capture.  Where Triton
-    is not installed, nothing happens before a kernel needs it.
+    This process compiles nothing itself at this point, because that would slow down the capture.
+    If Triton is not installed, nothing happens until a kernel needs it.
     """
     try:
         from inductor_lab.compiler.runtime.triton.launch import this_gpu

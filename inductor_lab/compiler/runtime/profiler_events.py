@@ -1,4 +1,4 @@
-"""Kernels under torch's profiler: each call has its name there, its FX nodes and its source lines.
+"""Records kernels in torch's profiler: each call has its name, its FX nodes and its source lines.
 
 ```
 with torch.profiler.profile() as p:
@@ -6,8 +6,8 @@ with torch.profiler.profile() as p:
 p.key_averages().table()        # cpp_fused_add_cos_pow_sin_0    12.5 %   ...
 ```
 
-Where no profiler runs, a call asks once whether one does, which takes tens of nanoseconds.  A trace
-with `record_shapes=True` has nodes and lines as arguments of each event.
+Without a profiler, each call only tests whether one is running, which takes tens of nanoseconds.
+In a trace with `record_shapes=True`, each event has nodes and lines as arguments.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from inductor_lab.compiler.runtime.toolchain.shared_library import place_of
 from inductor_lab.compiler.torch_door.torch_api import profiler, profiles, record_event
 
 MOST_NODES = 40
-"""So many nodes of a kernel are named."""
+"""The maximum number of nodes that are listed for a kernel."""
 
 _CHOICE = """
 def call(args):
@@ -29,11 +29,14 @@ def call(args):
 """
 
 
-def seen_by_profiler(
+def record_in_profiler(
     namespace: dict[str, Any], kernels: Sequence[Kernel], traces: Mapping[str, str]
 ) -> None:
-    """Make a host program's `call` record its kernels, in the order of their calls, while torch's
-    profiler runs; `namespace` is where the program finds them.  Not where torch cannot."""
+    """Make the `call` of a host program record its kernels while torch's profiler runs.
+
+    Kernels are recorded in the order of their calls.  `namespace` holds the globals of the host
+    program.  Does nothing if torch does not support it.
+    """
     program = namespace["call"]
     sites: list[tuple[str, dict[str, str]]] = []
 

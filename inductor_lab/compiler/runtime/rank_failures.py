@@ -1,10 +1,10 @@
-"""What ranks of a process group tell one another when one of them fails.
+"""Reports which rank of a process group failed to the other ranks.
 
     rank 0   in a collective: "Connection closed by peer"   →   RankFailed: rank 1 could not compile
-    rank 1   could not compile, and has left word in the store of the process group
+    rank 1   could not compile, and has written this to the store of the process group
 
-Each rank leaves there who it is (host and process), too; so one that was killed can be named.
-Nothing is asked, and nobody is waited for, as long as all goes well.
+Each rank also writes its host and process to the store, so that a killed rank can be named.  If
+there is no failure, no rank reads the store or waits for another.
 """
 
 from __future__ import annotations
@@ -22,38 +22,37 @@ import torch.distributed as dist
 from inductor_lab.compiler.base.errors import RankFailed
 
 FAILED, PROCESS = "inductor_lab/failed/{}", "inductor_lab/process/{}"
-"""Keys of the store, by rank: why it could not go on; its host and process."""
+"""The keys in the store for each rank: why it failed; its host and process."""
 
 
-def is_one_of_many() -> bool:
-    """Does this process belong to a process group of several?"""
+def has_other_ranks() -> bool:
+    """Does this process belong to a process group with several ranks?"""
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
-def tell_of(problem: Exception) -> None:
-    """Leave a message for the other ranks that this one cannot go on."""
-    if is_one_of_many():
+def report_failure(problem: Exception) -> None:
+    """Write to the store that this rank has failed."""
+    if has_other_ranks():
         with suppress(RuntimeError):  # the store is gone with the rank that held it
             _store().set(FAILED.format(dist.get_rank()), str(problem))
 
 
-def introduce() -> None:
-    """Tell the other ranks who we are, before anything can go wrong."""
-    if is_one_of_many():
+def register_rank() -> None:
+    """Write the host and process of this rank to the store."""
+    if has_other_ranks():
         with suppress(RuntimeError):
             _store().set(PROCESS.format(dist.get_rank()), f"{socket.gethostname()} {os.getpid()}")
 
 
 def _store() -> Any:
-    """Where the ranks of all processes together have found one another."""
+    """Return the store of the default process group."""
     world = dist.group.WORLD
-    assert world is not None, "asked of one of many ranks alone"
+    assert world is not None, "there is no process group"
     return world.get_group_store()
 
 
 class Collectives:
-    """In place of `torch.ops._c10d_functional` in a host program, or of something in it: the same,
-    with errors that say which rank has failed."""
+    """Wraps `torch.ops._c10d_functional` (or an operator in it): errors name the failed rank."""
 
     def __init__(self, torchs: Any) -> None:
         self.torchs = torchs
@@ -70,16 +69,16 @@ class Collectives:
         try:
             return self.torchs(*args, **kwargs)
         except RuntimeError as problem:
-            failed = _failed_soon() if is_one_of_many() else []
+            failed = _failed_soon() if has_other_ranks() else []
             if not failed:
                 raise
             what = f"rank {dist.get_rank()} was in a collective, and {failed[0]}"
-            todo = "what the other rank has printed says more"
+            todo = "see the output of the other rank"
             raise RankFailed(what, "\n  ".join(failed[1:]), todo) from problem
 
 
 def _failed_soon() -> list[str]:
-    """What is known of failed ranks: a process ends a moment after its connections are closed."""
+    """Find failed ranks.  Retries, because a process ends shortly after its connections close."""
     for wait in (0.0, 0.1, 0.3, 0.6):
         time.sleep(wait)
         if failed := list(_failed()):
@@ -88,7 +87,7 @@ def _failed_soon() -> list[str]:
 
 
 def _failed() -> Iterator[str]:
-    """What is known of failed ranks, some words for each."""
+    """Yield a description of each failed rank."""
     store = _store()
     for rank in sorted({*range(dist.get_world_size())} - {dist.get_rank()}):
         failed, process = FAILED.format(rank), PROCESS.format(rank)
@@ -102,12 +101,12 @@ def _failed() -> Iterator[str]:
 
 
 def _is_running(process: int) -> bool:
-    """Is a process of this machine at work, and no zombie whose parent has not asked for it?"""
+    """Is a process on this machine running, and not a zombie?"""
     try:
         os.kill(process, 0)
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except ProcessLookupError:
         return False
-    except OSError:  # it is another user's, or there is no /proc
+    except OSError:  # the process belongs to another user, or there is no /proc
         return True
     return state != "Z"

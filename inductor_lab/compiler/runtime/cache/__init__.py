@@ -1,1 +1,1 @@
-"""Compiled kernels on disk."""
+"""The cache of compiled kernels on disk."""

@@ -1,9 +1,9 @@
-"""Folders whose contents become code of this process: nobody but the user may write to them.
+"""Checks the permissions of folders from which code is loaded: only the user may write to them.
 
-    /home/me/.cache/inductor_lab      mine, 0700
-    /home/me/.cache -> /data/cache    a link of mine; /data belongs to root
-    /tmp/mine                         /tmp is everybody's, but sticky: what is mine there stays mine
-    /srv/class                        root's, read by everybody: shared, entry by entry
+    /home/me/.cache/inductor_lab      owned by the user, mode 0700
+    /home/me/.cache -> /data/cache    a link owned by the user; /data is owned by root
+    /tmp/mine                         /tmp is writable by everybody, but sticky, so this is safe
+    /srv/class                        owned by root, readable by everybody: each entry is checked
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ ROOT = 0
 MOST_LINKS = 40
 
 
-def distrust(folder: Path) -> str:
-    """Why code from a folder must not become code of this process; "" if it may.
+def trust_problem(folder: Path) -> str:
+    """Return why code from a folder must not be loaded, or "" if it can be.
 
-    A missing folder is made, and with it the parents that are missing, all 0700 whatever the umask.
-    One that is the user's but open to others' eyes is closed to them.
+    Creates the folder and its parents if they are missing, with mode 0700 whatever the umask.
+    Changes the mode of a folder that others can read to 0700, if the user owns it.
     """
     try:
         _make(folder)
         if hasattr(os, "geteuid"):
-            for step in _way_to(folder.absolute()):
+            for step in _path_components(folder.absolute()):
                 if problem := _open_to_others(step):
                     return problem
             facts = folder.stat()
@@ -37,22 +37,23 @@ def distrust(folder: Path) -> str:
     except OSError as problem:
         return f"no cache directory at {folder}: {problem}"
     if not os.access(folder, os.W_OK | os.X_OK):
-        return f"the cache directory {folder} cannot be written"
+        return f"the cache directory {folder} is not writable"
     return ""
 
 
-def distrust_entry(root: Path, entry: Path) -> str:
-    """Why files of `entry`, below a folder that several users share, must not become code of this
-    process; "" if they may: all of it is root's or the user's, and nobody else writes to it.
+def entry_trust_problem(root: Path, entry: Path) -> str:
+    """Return why files of `entry`, in a folder shared by several users, must not be loaded, or "".
+
+    They can be loaded if root or the user owns all of them, and nobody else can write to them.
     """
     if not hasattr(os, "geteuid"):
-        return "this system does not tell who may write to a file"
+        return "this system does not report file permissions"
     try:
-        for step in (*_way_to(entry), *entry.iterdir()):
+        for step in (*_path_components(entry), *entry.iterdir()):
             if problem := _open_to_others(step):
                 return problem
             if step.is_relative_to(root) and step.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                return f"others than its owner may write to {step}"
+                return f"users other than the owner may write to {step}"
     except OSError as problem:
         return f"{entry} cannot be read: {problem}"
     return ""
@@ -63,15 +64,15 @@ def _make(folder: Path) -> None:
     for one in reversed(missing):
         try:
             one.mkdir(mode=0o700)
-        except FileExistsError:  # by another process, just now
+        except FileExistsError:  # another process has just created it
             continue
         one.chmod(0o700)
     if not folder.is_dir():
-        raise NotADirectoryError(f"{folder} is no directory")
+        raise NotADirectoryError(f"{folder} is not a directory")
 
 
-def _way_to(folder: Path) -> Iterator[Path]:
-    """Every directory and link of the path to a folder, from the root on; links are followed."""
+def _path_components(folder: Path) -> Iterator[Path]:
+    """Yield every directory and link of the path to a folder, starting at the root."""
     at, links = Path(folder.anchor), 0
     rest = list(folder.parts[1:])
     yield at
@@ -81,7 +82,7 @@ def _way_to(folder: Path) -> Iterator[Path]:
         if step.is_symlink():
             links += 1
             if links > MOST_LINKS:
-                raise OSError(f"too many links on the way to {folder}")
+                raise OSError(f"too many links in the path of {folder}")
             target = Path(os.readlink(step))
             at = Path(target.anchor) if target.is_absolute() else at
             rest = [*target.parts[target.is_absolute() :], *rest]
@@ -90,7 +91,7 @@ def _way_to(folder: Path) -> Iterator[Path]:
 
 
 def _open_to_others(step: Path) -> str:
-    """Why others could put something else there, or into it."""
+    """Return why other users could replace `step` or write to it, or ""."""
     facts = step.lstat()
     if facts.st_uid not in (ROOT, os.geteuid()):
         return _belongs(step, facts.st_uid)
@@ -99,12 +100,12 @@ def _open_to_others(step: Path) -> str:
         return ""
     if mode & stat.S_IWOTH or (mode & stat.S_IWGRP and not _is_own_group(facts.st_gid)):
         who = "everybody" if mode & stat.S_IWOTH else f"group {facts.st_gid}"
-        return f"{who} may write to {step}, on the way to what would be loaded"
+        return f"{who} may write to {step}, which is in the path of code to load"
     return ""
 
 
 def _is_own_group(group: int) -> bool:
-    """Is a group the user's private one, as many systems make for each user?"""
+    """Is this the user's private group, which many systems create for each user?"""
     import grp
     import pwd
 

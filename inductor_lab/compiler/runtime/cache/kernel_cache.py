@@ -1,16 +1,17 @@
-"""Compiled libraries on disk, in a directory that is the user's own.
+"""The cache of compiled libraries on disk, in a directory that belongs to the user.
 
-An entry is a folder named by the hash of all it depends on.  It is built under a temporary name and
-renamed when it is whole, so a reader sees all of it or nothing, whoever else writes and whenever
-somebody presses Ctrl-C.  Each holds a checksum; what does not match it is built anew.
+An entry is a folder, named by the hash of everything that it depends on.  It is built under a
+temporary name and renamed when it is complete.  Therefore a reader sees a complete entry or none,
+even if other processes write or somebody presses Ctrl-C.  Each entry has a checksum.  An entry that
+does not match its checksum is rebuilt.
 
     <cache>/inductor_lab/<version>/3f/3fa9…/   kernel.cpp  kernel.so  sha256
-    <cache>/inductor_lab/tmp/                  what is being built
+    <cache>/inductor_lab/tmp/                  unfinished entries
     <cache>/inductor_lab/failed/               sources that did not compile
 
-    $INDUCTOR_LAB_SHARED_CACHE/<version>/…     read, never written: a class has it from its teacher
+    $INDUCTOR_LAB_SHARED_CACHE/<version>/…     read-only, for example from a teacher for a class
 
-What was used longest ago goes when all together is larger than a limit (`prune.py`).
+If the cache exceeds its limit, the least recently used entries are deleted (`prune.py`).
 
 Inductor: `codecache.py`.
 """
@@ -30,7 +31,10 @@ from pathlib import Path
 import platformdirs
 
 from inductor_lab.compiler.base.errors import CacheRefused
-from inductor_lab.compiler.runtime.cache.folder_permissions import distrust, distrust_entry
+from inductor_lab.compiler.runtime.cache.folder_permissions import (
+    entry_trust_problem,
+    trust_problem,
+)
 from inductor_lab.compiler.runtime.cache.prune import (
     KEPT_FAILURES,
     oldest_first,
@@ -51,21 +55,22 @@ class DamagedEntry(UserWarning):
 
 
 class UntrustedCache(UserWarning):
-    """The shared cache has an entry that others may have written; it is not used."""
+    """The shared cache has an entry that other users may have written.  It is not used."""
 
 
 @dataclass(frozen=True)
 class Cache:
-    """A directory of entries that is ours alone; made by `open_cache`.
+    """A private directory of entries.  `open_cache` creates it.
 
-    What it lacks may be in one that is `shared`, which another user fills (`notebook/warm.py`).
+    Missing entries are looked up in the `shared` cache, which another user fills
+    (`notebook/warm.py`).
     """
 
     root: Path
     shared: Path | None = None
 
     def entry(self, parts: tuple[str, ...], build: Callable[[Path], None]) -> Path:
-        """The folder for everything in `parts`; `build(folder)` fills it if it is not there yet."""
+        """Return the folder for the key `parts`; `build(folder)` fills it if it does not exist."""
         key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
         place = Path(own_version(), key[:2], key)
         final = self.root / place
@@ -74,7 +79,7 @@ class Cache:
         if self.shared is not None and self._offers(self.shared / place):
             return self.shared / place
         with one_at_a_time(self.root / TMP, key), self.workspace() as folder:
-            if self._found(final):  # another process has built it in between
+            if self._found(final):  # another process has built it
                 return final
             build(folder)
             (folder / CHECKSUM).write_text(checksum(folder), encoding="ascii")
@@ -83,29 +88,29 @@ class Cache:
         return made
 
     def _offers(self, entry: Path) -> bool:
-        """Does the shared cache have such an entry, and is it trusted?"""
+        """Does the shared cache have this entry, and can it be trusted?"""
         if not entry.exists() or self.shared is None:
             return False
-        if problem := distrust_entry(self.shared, entry):
+        if problem := entry_trust_problem(self.shared, entry):
             warnings.warn(f"{problem}; {SHARED} is not used", UntrustedCache, stacklevel=3)
         return not problem and is_sound(entry)
 
     def _found(self, final: Path) -> bool:
-        """Does an entry exist, and match its checksum?"""
+        """Does an entry exist and match its checksum?"""
         if not final.exists():
             return False
         if is_sound(final):
             touched(final)
             return True
-        message = f"the cache entry {final} is damaged; it is built again"
+        message = f"the cache entry {final} is damaged; it is rebuilt"
         warnings.warn(message, DamagedEntry, stacklevel=3)
         self._discard(final)
         return False
 
     def keep_failed(self, name: str, text: str) -> Path:
-        """Write a source that did not compile to where the user can look at it; its path.
+        """Write a source that did not compile to a file for the user, and return its path.
 
-        Raises CacheRefused where that is not possible: on a full disk the C++ compiler fails first.
+        Raises CacheRefused if this fails.  On a full disk, the C++ compiler fails first.
         """
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         path = self.root / "failed" / f"{name}_{digest}.cpp"
@@ -114,21 +119,21 @@ class Cache:
             path.write_text(text, encoding="utf-8")
         except OSError as problem:
             what = f"generated code did not compile, and {path} cannot be written: {problem}"
-            raise CacheRefused(what, todo=f"make room there, or {ELSEWHERE}") from problem
+            raise CacheRefused(what, todo=f"free disk space there, or {ELSEWHERE}") from problem
         for old in oldest_first(path.parent.iterdir())[:-KEPT_FAILURES]:
             old.unlink(missing_ok=True)
         return path
 
     def nbytes(self) -> int:
-        """Bytes of all files in it."""
+        """Return the size of all files in bytes."""
         return sum(path.stat().st_size for path in self.root.rglob("*") if path.is_file())
 
     def workspace(self) -> contextlib.AbstractContextManager[Path]:
-        """A new folder on the same file system, gone afterwards (unless it was renamed)."""
+        """Create a folder on the same file system; delete it afterwards if it was not renamed."""
         return workspace(self.root / TMP)
 
     def _publish(self, folder: Path, final: Path) -> Path:
-        """Rename a finished entry to its name; if another process was quicker, take theirs."""
+        """Rename a finished entry to its final name, unless another process has done so first."""
         final.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             folder.rename(final)
@@ -138,24 +143,24 @@ class Cache:
         return final
 
     def _discard(self, entry: Path) -> None:
-        """Rename an entry in one step, then delete it."""
+        """Rename an entry, then delete it, so that no reader sees part of it."""
         with self.workspace() as folder, contextlib.suppress(FileNotFoundError):
             entry.rename(folder / "damaged")
 
 
 def open_cache(environment: Mapping[str, str] = os.environ) -> Cache:
-    """The user's cache directory, mode 0700.  Raises CacheRefused if it cannot be trusted.
+    """Open the user's cache directory, mode 0700.  Raises CacheRefused if it cannot be trusted.
 
-    Libraries in it are loaded into this process, so a directory that somebody else can write to is
-    never used, not even to read (`folder_permissions.py`).
+    This process loads libraries from it.  Therefore a directory that another user can write to is
+    never used, not even for reading (`folder_permissions.py`).
     """
     chosen, shared = environment.get(VARIABLE), environment.get(SHARED)
     try:
         own = Path(chosen).expanduser().absolute() / "inductor_lab" if chosen else None
         root = own or platformdirs.user_cache_path("inductor_lab", appauthor=False)
-        problem = distrust(root)
+        problem = trust_problem(root)
         others = Path(shared).expanduser().resolve() if shared else None
-    except (RuntimeError, OSError) as error:  # there is no such home, or no current folder
+    except (RuntimeError, OSError) as error:  # no home directory, or no current directory
         raise CacheRefused(f"no cache directory: {error}", todo=ELSEWHERE) from error
     if problem:
         raise CacheRefused(problem, todo=ELSEWHERE)
@@ -164,8 +169,11 @@ def open_cache(environment: Mapping[str, str] = os.environ) -> Cache:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for a while: in the cache, where the next process finds what this one leaves if it
-    is killed; where there is no cache, in the system's folder."""
+    """Create a temporary folder.
+
+    It is in the cache, where the next process deletes it if this process is killed.  Without a
+    cache, it is in the temporary folder of the system.
+    """
     try:
         cache = open_cache()
     except CacheRefused:
@@ -178,7 +186,7 @@ def scratch() -> Iterator[Path]:
 
 
 def checksum(entry: Path) -> str:
-    """Of the names and contents of all files of an entry but the checksum itself."""
+    """Return the checksum of the names and contents of all files of an entry, except its own."""
     digest = hashlib.sha256()
     for path in sorted(entry.iterdir()):
         if path.name != CHECKSUM:
@@ -196,7 +204,7 @@ def is_sound(entry: Path) -> bool:
 
 
 def own_version() -> str:
-    """The version of inductor_lab that is installed ("unknown" in a bare checkout)."""
+    """Return the installed version of inductor_lab ("unknown" in a source checkout)."""
     try:
         return version("inductor_lab")
     except PackageNotFoundError:

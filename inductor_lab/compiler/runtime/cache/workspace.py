@@ -1,7 +1,7 @@
-"""Folders and locks of processes at work in the cache; what a killed one leaves, another deletes.
+"""Temporary folders and locks in the cache.  Those of a killed process are deleted by the next one.
 
-    <cache>/inductor_lab/tmp/1234-x7ab/      what process 1234 is building
-    <cache>/inductor_lab/tmp/3fa9….lock      held by the one process that builds this entry
+    <cache>/inductor_lab/tmp/1234-x7ab/      an entry that process 1234 is building
+    <cache>/inductor_lab/tmp/3fa9….lock      the lock of the process that builds this entry
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ DAY = 24 * 3600.0
 
 @contextlib.contextmanager
 def workspace(parent: Path) -> Iterator[Path]:
-    """A new folder in `parent`, gone afterwards (unless it was renamed).
+    """Create a folder in `parent`, and delete it afterwards if it was not renamed.
 
-    It is locked while in use; folders without a lock, of killed processes, are deleted now.
+    The folder is locked while it is in use.  Unlocked folders of killed processes are deleted.
     """
     parent.mkdir(mode=0o700, exist_ok=True)
     for left in parent.iterdir():
-        delete_if_left(left)
+        delete_if_abandoned(left)
     folder, lock = _locked_folder(parent)
     try:
         yield folder
@@ -42,8 +42,11 @@ def workspace(parent: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def one_at_a_time(parent: Path, key: str) -> Iterator[None]:
-    """Of all processes and threads, one is in a block with this key: eight ranks of a machine
-    compile a kernel once.  Where there are no locks, several may."""
+    """Let only one process and thread at a time run a block with this key.
+
+    For example, eight ranks on a machine compile a kernel once.  Without file locks, several
+    processes can run the block.
+    """
     path = parent / f"{key}.lock"
     parent.mkdir(mode=0o700, exist_ok=True)
     with path.open("w") as file:
@@ -56,12 +59,12 @@ def one_at_a_time(parent: Path, key: str) -> Iterator[None]:
 
 
 def _locked_folder(parent: Path) -> tuple[Path, int | None]:
-    """A new folder, and a lock on it that ends with this process; None where there are none."""
+    """Create a folder and lock it until this process ends; the lock is None if not supported."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=parent))
         if fcntl is None:
             return folder, None
-        with contextlib.suppress(FileNotFoundError):  # another process took it for abandoned
+        with contextlib.suppress(FileNotFoundError):  # another process deleted it before the lock
             lock = os.open(folder, os.O_RDONLY)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if folder.exists():
@@ -69,8 +72,8 @@ def _locked_folder(parent: Path) -> tuple[Path, int | None]:
             os.close(lock)
 
 
-def delete_if_left(path: Path) -> None:
-    """Delete what no process uses; without locks, what is of yesterday."""
+def delete_if_abandoned(path: Path) -> None:
+    """Delete a folder that no process uses; without locks, if it is older than a day."""
     with contextlib.suppress(OSError):
         if fcntl is None:
             if time.time() - path.stat().st_mtime > DAY:

@@ -1,1 +1,1 @@
-"""Find a C++ compiler, compile shared libraries and load them."""
+"""Finds a C++ compiler, compiles shared libraries and loads them."""

@@ -1,8 +1,8 @@
-"""Compilers run in threads of their own, while Python goes on tracing and lowering.
+"""Runs compilers in threads while Python continues with tracing and lowering.
 
-The C++ compiler is a program of its own, and most of Triton's needs no Python: they work on a
-graph's kernels while Python traces, lowers and schedules the next graph (a forward's while its
-backward is lowered).
+The C++ compiler is a separate program, and most of Triton's compiler releases the GIL.  They can
+compile the kernels of a graph while Python traces, lowers and schedules the next graph (for
+example, the forward's kernels while the backward is lowered).
 
 Inductor: `async_compile.py`.
 """
@@ -20,12 +20,12 @@ from inductor_lab.compiler.runtime.toolchain.find_compiler import end_compilers
 T = TypeVar("T")
 NAME = "inductor_lab, made ahead"
 AT_ONCE = threading.BoundedSemaphore(os.cpu_count() or 1)
-"""Jobs at a time."""
+"""Limits the number of jobs that run at the same time."""
 _ENDED = threading.Event()
 
 
 class Ahead(Generic[T]):
-    """The value of `make()`, which a thread computes, or will when one is free."""
+    """The value of `make()`, which a thread computes as soon as one is free."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make, self._process = make, os.getpid()
@@ -35,10 +35,10 @@ class Ahead(Generic[T]):
         self._thread.start()
 
     def wait(self) -> T:
-        """The value; raises what `make` has raised.
+        """Return the value, or raise the exception that `make` raised.
 
-        After a problem the next `wait` makes it here and now, and
-        so does a forked process, which has no such thread.
+        After an exception, the next `wait` computes the value in its own thread.  So does a forked
+        process, which does not have the thread.
         """
         if os.getpid() == self._process:
             self._thread.join()
@@ -54,22 +54,22 @@ class Ahead(Generic[T]):
             with AT_ONCE:
                 if not _ENDED.is_set():
                     self._made.append(self._make())
-        except SystemError:  # threads that parse at once confuse Python up to 3.12: `wait` makes it
+        except SystemError:  # Python up to 3.12 fails if threads parse concurrently: `wait` retries
             return
-        except BaseException as problem:  # raised where it is waited for
+        except BaseException as problem:  # `wait` raises it
             self._problem = problem
 
 
 @atexit.register
 def _end_all() -> None:
-    """Python exits: values that were not asked for are dropped."""
+    """Stop all jobs when Python exits."""
     _ENDED.set()
     end_compilers()
     wait_for_all()
 
 
 def wait_for_all() -> None:
-    """Wait until no job runs: what is timed next has the processor for itself."""
+    """Wait until no job runs, so that jobs do not disturb measurements."""
     for thread in threading.enumerate():
         if thread.name == NAME:
             thread.join()

@@ -1,4 +1,4 @@
-"""Flags of C++ compilers: one table per family, as data."""
+"""The flags of C++ compilers, as one table per family."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Family:
     """Compilers that take the same flags.
 
     compile     flags of every build
-    openmp      flags that switch `#pragma omp` on
-    no_openmp   flags instead of those where no OpenMP runtime can be linked
-    output      how the name of the result is given; `{}` stands for the path
-    joins       our libraries may use the OpenMP runtime that torch has loaded (see `openmp.py`)
-    alone       it has an OpenMP runtime of its own where torch's cannot be used
-    by_cpu      flags for what torch calls the CPU's capability, where there is no -march=native
+    openmp      flags that enable `#pragma omp`
+    no_openmp   flags to use instead if no OpenMP runtime can be linked
+    output      flags for the name of the result; `{}` is replaced by the path
+    joins       libraries can use the OpenMP runtime that torch has loaded (see `openmp.py`)
+    alone       the compiler has its own OpenMP runtime, for use if torch's cannot be used
+    by_cpu      flags for each CPU capability of torch, for compilers without -march=native
     """
 
     name: str
@@ -30,31 +30,32 @@ class Family:
     by_cpu: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def flags(self, capability: str, joined: bool) -> tuple[str, ...]:
-        """All flags but the names of files.
+        """Return all flags except file names.
 
-        capability   as `torch.backends.cpu.get_cpu_capability()` has it: "AVX2", "AVX512", ...
-        joined       torch's OpenMP runtime was found and is linked against
+        capability   of `torch.backends.cpu.get_cpu_capability()`: "AVX2", "AVX512", ...
+        joined       torch's OpenMP runtime was found and is linked
         """
         threads = self.openmp if joined or self.alone else ()
         return (*self.compile, *self.by_cpu.get(capability, ()), *(threads or self.no_openmp))
 
 
-# Full registers: GCC and Clang stop at half of AVX-512 for the sake of old Xeons' clock rates.
+# By default, GCC and Clang use only half of an AVX-512 register, because of the clock rates of old
+# Xeons.  Use full registers.
 _WIDE = platform.machine().lower() in ("x86_64", "amd64")
-# Results must not depend on what the optimizer can prove: a*b+c is not contracted, sums are not
-# reordered, integers wrap.  What eager does not promise either (errno, traps) is given up for
-# vector code.
+# Results must not depend on the optimizer: a*b+c is not contracted, sums are not reordered, and
+# integers wrap around.  errno and traps, which eager mode does not guarantee either, are turned
+# off, because they prevent vectorization.
 _GNU = (
     "-std=c++17", "-O3", "-funroll-loops", "-march=native",
     *(("-mprefer-vector-width=512",) if _WIDE else ()), "-fPIC", "-shared", "-fno-math-errno",
     "-fno-trapping-math", "-ffp-contract=off", "-fwrapv", "-Wno-unknown-pragmas", "-Wno-psabi",
 )  # fmt: skip
 _GCC = (
-    # It gives up on vectors where a load depends on a condition (a window's edge), so it is to copy
-    # the loop for both answers, be it as long as nine loads and their maximum are.
+    # GCC does not vectorize a loop with a conditional load (at the edge of a pooling window) unless
+    # it unswitches the loop.  The limit allows nine loads and their maximum.
     "--param", "max-unswitch-insns=300",
-    # GCC 12 may unroll a loop around one of vectors for ever, where that reads across rows; and
-    # where it comes to an end, what it makes is slower.
+    # With this pass, GCC 12 can hang on a loop around a vectorized loop that reads across rows.  If
+    # it does not hang, the code is slower.
     "-fno-loop-unroll-and-jam",
 )  # fmt: skip
 _MICROSOFT = ("/nologo", "/LD", "/std:c++17", "/O2", "/fp:precise", "/EHsc", "/utf-8")
@@ -79,7 +80,7 @@ FAMILIES: dict[str, Family] = {
         Family("zig", _GNU, (), _SIMD_ONLY, ("-o", "{}"), joins=False),
         Family("msvc", _MICROSOFT, ("/openmp:experimental",), (), ("/Fe:{}",), joins=False,
                by_cpu=_ARCH),
-        # with the registers of AVX2 come a*b+c in one rounding, which clang would take
+        # /arch:AVX2 enables FMA, and clang would contract a*b+c
         Family("clang-cl", (*_MICROSOFT, "/clang:-ffp-contract=off"), ("/openmp",), (),
                ("/Fe:{}",), joins=False, by_cpu=_ARCH),
         Family("icx-cl", (*_MICROSOFT, "/Qfma-"), ("/Qopenmp",), (), ("/Fe:{}",), joins=False,
@@ -100,7 +101,7 @@ WHAT_TO_INSTALL = {
 
 
 def family_of(command: str, banner: str) -> str:
-    """The family of a compiler, from how it was called and what it says about itself.
+    """Return the family of a compiler, from its command and its version banner.
 
     >>> family_of("c++", "c++ (Debian) 12.2.0, (C) 2022 Free Software Foundation, Inc.")
     'gcc'

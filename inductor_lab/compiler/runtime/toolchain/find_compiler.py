@@ -1,4 +1,4 @@
-"""Find a C++ compiler and make shared libraries with it.
+"""Finds a C++ compiler, and compiles shared libraries with it.
 
 Inductor: `cpp_builder.py`.
 """
@@ -39,14 +39,14 @@ SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
 
 
 SECONDS_TO_COMPILE = 1800.0
-"""After that the compiler hangs: the largest units of this project take a minute of a slow core."""
+"""The time limit for the compiler.  The largest units take a minute on a slow core."""
 SECONDS_TO_ANSWER = 60.0
-"""The same for the question what its version is."""
+"""The time limit for printing its version."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run of the compiler; it worked if `status` is 0."""
+    """One run of the compiler.  It succeeded if `status` is 0."""
 
     command: tuple[str, ...]
     status: int
@@ -55,11 +55,11 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """One C++ compiler of this machine.
+    """A C++ compiler on this machine.
 
-    command   what to run, such as `("/usr/bin/c++",)`
-    version   the first line of what it says about itself
-    openmp    the OpenMP runtime file that libraries are linked against; None: the compiler's own
+    command   the command to run, such as `("/usr/bin/c++",)`
+    version   the first line of its version banner
+    openmp    the OpenMP runtime to link; None for the one of the compiler
     """
 
     command: tuple[str, ...]
@@ -72,62 +72,62 @@ class Toolchain:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """All flags but the names of files."""
+        """All flags except file names."""
         capability = torch.backends.cpu.get_cpu_capability()
         return self.family.flags(capability, self.openmp is not None)
 
     @property
     def identity(self) -> str:
-        """Everything that the bytes of a library depend on, except its source text."""
+        """Everything that a compiled library depends on, except its source text."""
         said = (*self.command, self.version, *map(_script, self.command))
         parts = (*said, *self.flags, str(self.openmp), cpu_identity())
         return "\n".join(parts)
 
     def command_for(self, source: Path, library: Path) -> list[str]:
-        """The whole command line that makes `library` from `source`."""
+        """Return the command line that compiles `source` to `library`."""
         output = [part.format(library) for part in self.family.output]
         command = [*self.command, *self.flags, str(source), *output]
         if self.openmp is not None:
-            # Our -fopenmp also asks for the compiler's own runtime; --as-needed drops it,
-            # since everything it would give has already been found in torch's.
+            # -fopenmp also links the runtime of the compiler.  --as-needed drops it, because all
+            # symbols have already been found in torch's runtime.
             as_needed = ["-Wl,--as-needed"] if sys.platform == "linux" else []
             command += [*as_needed, str(self.openmp)]
         return command
 
     def compile(self, source: Path, library: Path) -> Attempt:
-        """Try to make a shared library from one source file.
+        """Try to compile a shared library from one source file.
 
-        Ctrl-C here ends the compiler too, and so does the end of Python (`end_compilers`).
-        `library` may then be half written, so give a temporary name and rename
-        (`runtime/cache/kernel_cache.py` does). The compiler's own temporary files are in the
-        source's folder.  Raises NoCompiler if the command itself does not start.
+        Ctrl-C and the exit of Python also end the compiler (`end_compilers`).  `library` can then
+        be incomplete, so pass a temporary name and rename the file, as `kernel_cache.py` does.
+        Temporary files of the compiler are in the folder of the source.  Raises NoCompiler if the
+        command does not start.
         """
         command = self.command_for(source, library)
         temporary = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(source.parent))
         environment = {**os.environ, "LC_ALL": "C", **temporary}
         try:
-            status, out, err = ended(command, SECONDS_TO_COMPILE, source.parent, environment)
+            status, out, err = run_program(command, SECONDS_TO_COMPILE, source.parent, environment)
         except OSError as problem:
             raise NoCompiler(f"{command[0]} cannot be run: {problem}", todo=_todo()) from problem
         except subprocess.TimeoutExpired as problem:
-            said = f"error: it did not end within {problem.timeout:.0f} seconds, and was killed"
+            said = f"error: killed, because it did not end within {problem.timeout:.0f} seconds"
             return Attempt(tuple(command), 1, said)
         if _ENDED.is_set():
-            raise SystemExit("Python ends")
-        said = err.strip() or out.strip()  # cl reports on stdout, everybody else on stderr
+            raise SystemExit("Python exits")
+        said = err.strip() or out.strip()  # cl prints errors to stdout, other compilers to stderr
         if status == 0 and (lack := incomplete(library)):
             return Attempt(tuple(command), 1, f"error: {lack}\n{said}")
         return Attempt(tuple(command), status, said)
 
 
 OWN_GROUP: dict[str, Any] = {} if sys.platform == "win32" else {"process_group": 0}
-"""A compiler and the programs that it starts are one group, which can be ended as a whole."""
+"""A compiler and its child processes form one process group, which is killed together."""
 _RUNNING: set[subprocess.Popen[str]] = set()
 _ENDED = threading.Event()
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a compiler that still runs, with all that it has started."""
+    """Kill a compiler that still runs, and its child processes."""
     if process.poll() is None:
         with contextlib.suppress(OSError):
             process.kill() if sys.platform == "win32" else os.killpg(process.pid, signal.SIGKILL)
@@ -135,24 +135,27 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def end_compilers() -> None:
-    """Python exits: the results of running compilers are no longer needed."""
+    """Kill all running compilers when Python exits."""
     _ENDED.set()
     for process in list(_RUNNING):
         _end(process)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_RUNNING.clear)  # they are the parent's
+    os.register_at_fork(after_in_child=_RUNNING.clear)  # they belong to the parent
 
 
-def ended(
+def run_program(
     command: Sequence[str],
     seconds: float,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> tuple[int, str, str]:
-    """Status, output and error output of a program; one that takes too long is killed, with all
-    that it has started.  Raises OSError and TimeoutExpired."""
+    """Run a program, and return its status, output and error output.
+
+    After `seconds`, the program and its child processes are killed.  Raises OSError and
+    TimeoutExpired.
+    """
     process = subprocess.Popen(
         command, cwd=folder, env=environment, text=True, errors="replace",
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **OWN_GROUP,
@@ -167,26 +170,26 @@ def ended(
 
 
 def incomplete(library: Path) -> str:
-    """What is wrong with a library that a compiler claims to have made; "" if nothing is.
+    """Return what is wrong with a compiled library, or "".
 
-    The loader maps what the head of an ELF file promises, and the process ends where the file does.
+    A library that is shorter than its ELF header says would crash the process when it is loaded.
     """
     try:
         head = library.read_bytes()[:64]
     except OSError:
-        return "it left no library"
+        return "the compiler produced no library"
     if sys.platform != "linux" or sys.maxsize < 2**32:
-        return "" if head else "it left an empty library"
+        return "" if head else "the compiler produced an empty library"
     if len(head) < 64 or not head.startswith(b"\x7fELF"):
-        return "it left a library that is none"
+        return "the compiler produced a file that is not a library"
     sections, size, count = (int.from_bytes(head[a:b], sys.byteorder)
                              for a, b in ((40, 48), (58, 60), (60, 62)))  # fmt: skip
     whole = library.stat().st_size >= sections + size * count
-    return "" if whole else "it left half a library"
+    return "" if whole else "the compiler produced a truncated library"
 
 
 def find_toolchain(environment: Mapping[str, str] = os.environ) -> Toolchain:
-    """The C++ compiler to use: `CXX`, else the first one on PATH, else the `ziglang` package.
+    """Return the C++ compiler: `CXX`, else the first one on PATH, else the `ziglang` package.
 
     Raises NoCompiler, which says what to install on this system.
     """
@@ -196,11 +199,11 @@ def find_toolchain(environment: Mapping[str, str] = os.environ) -> Toolchain:
         try:
             command = shlex.split(named, posix=sys.platform != "win32")
         except ValueError as problem:
-            raise NoCompiler(f"CXX={named} is no command: {problem}", todo=_todo()) from None
+            raise NoCompiler(f"CXX={named} is not a command: {problem}", todo=_todo()) from None
         found = shutil.which(command[0], path=path)
         if found is None:
             raise NoCompiler(f"CXX={named} is not a program", todo=_todo())
-        return _toolchain((os.path.abspath(found), *command[1:]))  # it runs in another folder
+        return _toolchain((os.path.abspath(found), *command[1:]))  # it will run in another folder
     for name in WINDOWS_COMPILERS if sys.platform == "win32" else POSIX_COMPILERS:
         found = shutil.which(name, path=path)
         if found is not None:
@@ -211,7 +214,7 @@ def find_toolchain(environment: Mapping[str, str] = os.environ) -> Toolchain:
 
 
 def _script(part: str) -> str:
-    """A checksum of a compiler that is a script around another: it may add flags without a word."""
+    """Return the checksum of a compiler that is a script, because the script can add flags."""
     with contextlib.suppress(OSError), open(part, "rb") as file:
         if file.read(2) == b"#!":
             return hashlib.sha256(file.read()).hexdigest()
@@ -228,10 +231,11 @@ def _toolchain(command: tuple[str, ...]) -> Toolchain:
 
 @cache
 def _banner(command: tuple[str, ...]) -> str:
-    """What the compiler prints about itself (cl knows no --version, and says it without)."""
+    """Return the version banner of a compiler (cl has no --version, and prints it without)."""
     windows = Path(command[0]).stem.lower() == "cl"
     try:
-        _, out, err = ended([*command, *([] if windows else ["--version"])], SECONDS_TO_ANSWER)
+        options = [] if windows else ["--version"]
+        _, out, err = run_program([*command, *options], SECONDS_TO_ANSWER)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise NoCompiler(f"{shlex.join(command)} cannot be run: {problem}", todo=_todo()) from None
     return err + out if windows else out
@@ -239,9 +243,9 @@ def _banner(command: tuple[str, ...]) -> str:
 
 @cache
 def cpu_identity() -> str:
-    """A short name for the instruction set: `-march=native` code belongs to one kind of CPU.
+    """Return a hash of the CPU's instruction set, because `-march=native` code depends on it.
 
-    A home directory may be shared among machines, so it is a part of every cache key.
+    Machines can share a home directory, so this hash is part of every cache key.
     """
     words = [platform.machine(), platform.processor()]
     cpuinfo = Path("/proc/cpuinfo")

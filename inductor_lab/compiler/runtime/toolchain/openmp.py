@@ -1,8 +1,8 @@
-"""The OpenMP runtime of the process.
+"""Finds the OpenMP runtime of the process.
 
-torch brings one and has it loaded.  Kernels must use that very one: a second in the process means a
-second pool of threads that fight the first for the cores, and `torch.set_num_threads` that is not
-heard.  So a kernel library is linked against the file that is mapped, whatever its name is.
+torch has loaded an OpenMP runtime, and kernels must use the same one.  A second runtime would have
+its own threads, which compete for the cores, and would ignore `torch.set_num_threads`.  Therefore
+kernel libraries are linked to the file that is already loaded, whatever its name is.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 import torch
 
 RUNTIMES = ("libgomp", "libiomp5", "libomp")
-"""Names of OpenMP runtimes, without version and suffix."""
+"""The names of OpenMP runtimes, without version and suffix."""
 
 
 def loaded_runtimes() -> tuple[Path, ...]:
-    """The OpenMP runtimes in this process, torch's first (outside Linux: files torch brings)."""
+    """Return the OpenMP runtimes in this process, torch's first (outside Linux: torch's files)."""
     if sys.platform != "linux":
-        return _beside_torch()
+        return _torch_files()
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
         names = {line.split(maxsplit=5)[-1].strip() for line in maps if "omp" in line}
     paths = sorted(Path(name) for name in names if name.startswith("/") and _is_runtime(name))
@@ -29,7 +29,7 @@ def loaded_runtimes() -> tuple[Path, ...]:
 
 @cache
 def torch_runtime() -> Path | None:
-    """The one that torch uses, or None if it is unknown."""
+    """Return the runtime that torch uses, or None if it is unknown."""
     found = loaded_runtimes()
     return found[0] if found else None
 
@@ -39,6 +39,6 @@ def _is_runtime(path: str) -> bool:
     return stem in RUNTIMES
 
 
-def _beside_torch() -> tuple[Path, ...]:
+def _torch_files() -> tuple[Path, ...]:
     folder = Path(torch.__file__).parent / "lib"
     return tuple(sorted(p for p in folder.glob("lib*omp*.dylib") if _is_runtime(p.name)))

@@ -1,4 +1,4 @@
-"""One translation unit to one loaded shared library, through the cache."""
+"""Compiles a translation unit to a shared library, or finds it in the cache, and loads it."""
 
 from __future__ import annotations
 
@@ -30,20 +30,19 @@ LIBRARY = f"kernel{SUFFIX}"
 FIRST_ERROR_LINES = 8
 LINES_AROUND = 6
 UNLOAD = getattr(_ctypes, "dlclose", None) or getattr(_ctypes, "FreeLibrary")  # noqa: B009
-"""`UNLOAD(handle)` on this system."""
+"""The function that unloads a library, as `UNLOAD(handle)`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Library:
-    """A loaded shared library; it is unloaded with the last reference to its functions."""
+    """A loaded shared library.  It is unloaded when its functions are no longer referenced."""
 
     path: Path
     handle: ctypes.CDLL
 
     @staticmethod
     def load(path: Path) -> Library:
-        """Raises OSError where it cannot be read, and CompileFailed where the linker has left out
-        something."""
+        """Load a library.  Raises OSError if it cannot be read, CompileFailed if it is invalid."""
         try:
             handle = ctypes.CDLL(str(path))
         except OSError as problem:
@@ -59,7 +58,7 @@ class Library:
 
 
 def _forbids_code(path: Path) -> bool:
-    """Is it in a file system that is mounted with `noexec`?"""
+    """Is the file in a file system that is mounted with `noexec`?"""
     flags = os.statvfs(path).f_flag if hasattr(os, "statvfs") else 0
     return bool(flags & getattr(os, "ST_NOEXEC", 0))
 
@@ -67,7 +66,7 @@ def _forbids_code(path: Path) -> bool:
 def build_library(
     unit: Code, name: str, *, cache: bool = True, traces: Mapping[str, str] | None = None
 ) -> Library:
-    """Compile a translation unit, or find it compiled, and load it.
+    """Compile a translation unit, or find it in the cache, and load it.
 
     `traces` maps FX nodes to the stack traces of the user's code, for errors.  Raises NoCompiler,
     CompileFailed and CacheRefused.
@@ -78,8 +77,11 @@ def build_library(
 def library_builder(
     unit: Code, name: str, *, cache: bool = True, traces: Mapping[str, str] | None = None
 ) -> Callable[[], Library]:
-    """`build_library` for later, in any thread.  What it needs is looked for now: raises NoCompiler
-    and CacheRefused; a call raises CompileFailed."""
+    """Return a function that does the work of `build_library`, in any thread.
+
+    The compiler and the cache are opened now, so this raises NoCompiler and CacheRefused.  The
+    returned function raises CompileFailed.
+    """
     toolchain = find_toolchain()
     kept = open_cache() if cache else None
     text = str(unit)
@@ -94,16 +96,17 @@ def library_builder(
 
     def build() -> Library:
         if kept is not None:
-            with suppress(OSError):  # where somebody has emptied the cache just now
+            with suppress(OSError):  # the cache was emptied at the same time
                 entry = kept.entry((text, toolchain.identity), compile_in)
-                with suppress(CompileFailed):  # an entry that is damaged is made anew
+                with suppress(CompileFailed):  # a damaged entry is rebuilt
                     return Library.load(entry / LIBRARY)
         try:
-            with scratch() as folder:  # a library that is loaded needs no file
+            with scratch() as folder:  # the file can be deleted after loading
                 compile_in(folder)
                 return Library.load(folder / LIBRARY)
         except OSError as problem:
-            raise CacheRefused(f"no library can be written: {problem}", todo=ELSEWHERE) from problem
+            what = f"a compiled library cannot be written: {problem}"
+            raise CacheRefused(what, todo=ELSEWHERE) from problem
 
     return build
 
@@ -111,41 +114,41 @@ def library_builder(
 def refusal(
     toolchain: Toolchain, attempt: Attempt, unit: Code, kept: Path, traces: Mapping[str, str]
 ) -> CompileFailed:
-    """The error for a failed compile.
+    """Return the error for a failed compile.
 
-    It holds the first error lines, the lines of the kernel around the error, the user's line that
-    they come from, the kept source, and the command that fails on it.
+    It has the first lines of the compiler's errors, the lines of the kernel at the error, the
+    user's line, the path of the saved source, and the command to reproduce it.
     """
-    output = re.sub(r"\S*" + re.escape(SOURCE), SOURCE, attempt.output)  # the path is gone by now
+    output = re.sub(r"\S*" + re.escape(SOURCE), SOURCE, attempt.output)  # the path no longer exists
     said = [line for line in output.splitlines() if line.strip()]
     first = next((n for n, line in enumerate(said) if "error" in line.lower()), 0)
     shown = said[first : first + FIRST_ERROR_LINES]
-    shown = shown or [f"it printed nothing and ended with status {attempt.status}"]
+    shown = shown or [f"no output, exit status {attempt.status}"]
     at = _line_number(shown[0])
-    what = [f"{toolchain.command[0]} refused generated code", *shown]
+    what = [f"{toolchain.command[0]} could not compile generated code", *shown]
     where = ""
     if at is not None and at <= len(unit.lines):
         what += ["in the kernel", *_around(unit, at)]
         where = place_of(unit.lines[at - 1].origins, traces)
     command = toolchain.command_for(kept, kept.with_suffix(SUFFIX))
-    todo = f"the source is kept at {kept}; this repeats the failure:\n  {shlex.join(command)}"
+    todo = f"the source is saved at {kept}; to reproduce, run:\n  {shlex.join(command)}"
     return CompileFailed("\n  ".join(what), where, todo)
 
 
 def place_of(origins: Origins, traces: Mapping[str, str]) -> str:
-    """The lines of the user's code that these nodes came from, each once."""
+    """Return the lines of user code that the nodes came from, without duplicates."""
     lines = (code_line(traces[node]) for node in sorted(origins) if traces.get(node))
     return "\n  ".join(dict.fromkeys(lines))
 
 
 def _line_number(message: str) -> int | None:
-    """The line that a compiler complains of: `kernel.cpp:12:5: error`, `kernel.cpp(12): error`."""
+    """Return the line of a compiler error: `kernel.cpp:12:5: error`, `kernel.cpp(12): error`."""
     found = re.search(re.escape(SOURCE) + r"[:(](\d+)", message)
     return int(found[1]) if found else None
 
 
 def _around(unit: Code, at: int) -> list[str]:
-    """The lines around number `at`, which is marked."""
+    """Return the lines near line `at`, which is marked."""
     first = max(at - LINES_AROUND, 1)
     lines = unit.lines[first - 1 : at + LINES_AROUND]
     return [f"{'>' if n == at else ' '}{n:5d} | {x.text}" for n, x in enumerate(lines, first)]

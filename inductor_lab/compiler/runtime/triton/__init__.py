@@ -1,1 +1,1 @@
-"""Compile, launch, interpret and tune Triton kernels."""
+"""Compiles, launches, interprets and tunes Triton kernels."""

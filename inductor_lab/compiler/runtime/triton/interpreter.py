@@ -1,11 +1,13 @@
-"""Kernels in Triton's interpreter: the same text, run on CPU tensors with NumPy.
+"""Runs kernels in Triton's interpreter: the same text, on CPU tensors, with NumPy.
 
-Six things are put in place that the interpreter lacks.  Reductions and scans run as whole-block
-operations (its own visit element by element); `libdevice` is torch; conversions to bfloat16 round
-(its own cut off the low bits), and products of matrices know that dtype; Triton 3.6 gets constants
-of bfloat16, and all ones of unsigned integers; comparisons give bools (its own call them what was
-compared, and later make that of them); and an index that was loaded from memory is checked, so that
-a wrong one raises instead of reading what is not ours.
+Six features are added to the interpreter:
+
+-   Reductions and scans run on complete blocks, instead of element by element.
+-   `libdevice` uses torch.
+-   Conversions to bfloat16 round, instead of truncating, and `tl.dot` supports bfloat16.
+-   Triton 3.6 supports bfloat16 constants, and all ones of unsigned integers.
+-   Comparisons return bools, instead of the type of their operands.
+-   Loaded indices are checked, so that a wrong index raises instead of reading out of bounds.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ from inductor_lab.compiler.ir.ops_torch import OPERATIONS
 from inductor_lab.compiler.runtime.check_bounds import checked_addresses, is_checked
 
 LIBDEVICE_NAMES = {"nearbyint": "round"}
-"""Names in libdevice of operations that we call otherwise."""
+"""The operations that have another name in libdevice."""
 
 
 class Interpreted:
-    """The kernel for Triton's interpreter, `f[grid](*args)`; TRITON_INTERPRET does not matter."""
+    """A kernel for Triton's interpreter, `f[grid](*args)`, whatever TRITON_INTERPRET says."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -59,14 +61,14 @@ class Interpreted:
         return launch
 
     def bounds(self, arguments: Sequence[Any]) -> contextlib.AbstractContextManager[None]:
-        """The check of addresses, if it is wanted."""
+        """Return the context that checks addresses, if it is requested."""
         if not is_checked(self.kernel):
             return contextlib.nullcontext()
         return checked_addresses(interpreter_builder, self.kernel, arguments)
 
 
 def _scalar(argument: Any) -> Any:
-    """A truth value as the interpreter knows them; before Triton 3.7 it takes them for numbers."""
+    """Convert a bool to an int1 tensor, because the interpreter before Triton 3.7 does not."""
     if not isinstance(argument, bool):
         return argument
     return tl.tensor(TensorHandle(np.array([argument]), tl.int1), tl.int1)
@@ -74,7 +76,7 @@ def _scalar(argument: Any) -> Any:
 
 @contextlib.contextmanager
 def _repaired() -> Iterator[None]:
-    """While a kernel runs, the interpreter converts from and to bfloat16 as torch does."""
+    """While a kernel runs, make the interpreter convert from and to bfloat16 as torch does."""
     own, own_binary = interpreter_builder.cast_impl, interpreter_builder.binary_op
     own_dot = interpreter_builder.create_dot
 
@@ -117,7 +119,7 @@ def _repaired() -> Iterator[None]:
 
 @cache
 def _interpreted_device() -> ModuleType:
-    """`device_functions` as plain functions."""
+    """Return `device_functions` as plain functions."""
     module = device_copy("interpreted")
     for name, value in list(vars(module).items()):
         if hasattr(value, "fn"):
@@ -138,7 +140,7 @@ class _Language(ModuleType):
         return getattr(tl, name)
 
     def reduce(self, blocks: Any, axis: int, combine: Callable[..., Any], keep_dims: bool) -> Any:
-        """Combine even with odd lanes until one is left; the order of the elements is kept."""
+        """Combine even and odd lanes until one is left.  This keeps the order of the elements."""
         assert axis == 1 and keep_dims, "kernels reduce rows of a block"
         parts = blocks if isinstance(blocks, tuple) else (blocks,)
         while parts[0].handle.data.shape[1] > 1:
@@ -150,7 +152,7 @@ class _Language(ModuleType):
 
 
     def associative_scan(self, blocks: Any, axis: int, combine: Callable[..., Any]) -> Any:
-        """Combine each lane with the one 1, 2, 4, .. before it."""
+        """Combine each lane with the lane 1, 2, 4, … before it."""
         assert axis == 1, "kernels scan rows of a block"
         parts = blocks if isinstance(blocks, tuple) else (blocks,)
         step, width = 1, parts[0].handle.data.shape[1]
@@ -173,7 +175,7 @@ def _block(data: np.ndarray, dtype: Any) -> Any:
 
 
 class _Libdevice(ModuleType):
-    """Functions of libdevice, computed by torch."""
+    """The functions of libdevice, computed by torch."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         operation = OPERATIONS[LIBDEVICE_NAMES.get(name, name)]
@@ -196,7 +198,7 @@ def _as_torch(operand: Any, like: Any) -> torch.Tensor:
 
 
 def _range(*bounds: Any) -> range:
-    """Python's range; a bound may be a number of Triton's."""
+    """Return Python's range; a bound can be a Triton scalar."""
     return range(*(b.handle.data.item() if isinstance(b, tl.tensor) else b for b in bounds))
 
 
@@ -206,5 +208,5 @@ def _check_index(index: Any, size: Any, mask: Any) -> None:
     position = index.handle.data if isinstance(index, tl.tensor) else index
     if np.any(((position < 0) | (position >= length)) & where):
         raise IndexOutOfRange(
-            f"an index that was loaded is out of range in a dimension of size {length}"
+            f"a loaded index is out of range in a dimension of size {length}"
         )

@@ -1,9 +1,9 @@
-"""Load a Triton kernel and call it: compiled on a GPU, interpreted on the CPU.
+"""Loads a Triton kernel and launches it: compiled on a GPU, interpreted on the CPU.
 
-A kernel of fixed sizes is compiled as soon as it is written, by another process
-(`worker_processes.py`) or in a thread (`runtime/toolchain/background_compile.py`), and its first
-launch waits for it.  torch launches the machine code; where it cannot, Triton does, with a launcher
-that it has a C compiler build.
+A kernel with static sizes is compiled as soon as it is printed, by a worker process
+(`worker_processes.py`) or in a thread (`runtime/toolchain/background_compile.py`).  Its first
+launch waits for it.  torch launches the machine code if it can.  Otherwise Triton does, with a
+launcher that a C compiler must build.
 
 Inductor: `CachingAutotuner`, `async_compile.triton` and `runtime/static_triton_launcher.py`.
 """
@@ -38,7 +38,7 @@ from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 from inductor_lab.compiler.runtime.cache.prune import prune_sometimes, touched
 from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
 from inductor_lab.compiler.runtime.triton.interpreter import Interpreted
-from inductor_lab.compiler.runtime.triton.worker_processes import asked_for, processes
+from inductor_lab.compiler.runtime.triton.worker_processes import processes, request
 from inductor_lab.compiler.torch_door.torch_api import (
     current_device,
     current_stream,
@@ -47,15 +47,15 @@ from inductor_lab.compiler.torch_door.torch_api import (
 )
 
 LARGEST_INTERPRETED = 1 << 15
-"""Points of one interpreted program: NumPy is slow to start and fast to run."""
+"""The points of an interpreted program.  NumPy has a large overhead per call, so this is large."""
 
 
 def load_kernel(kernel: Kernel, *, interpret: bool | None = None) -> Callable[..., None]:
-    """A function of the kernel's arguments, in the order of `kernel.parameters`.
+    """Return a function of the kernel's arguments, in the order of `kernel.parameters`.
 
-    Tensors for buffers and ints for symbols.  On a GPU it launches on the current stream of the
-    current device and returns at once.  Interpreted (by default where the kernel is for the CPU),
-    the tensors must be on the CPU, and an index that is out of range raises IndexOutOfRange.
+    The arguments are tensors for buffers and ints for symbols.  On a GPU, it launches on the
+    current stream of the current device, and returns immediately.  If interpreted (the default for
+    CPU kernels), the tensors must be on the CPU, and an index out of range raises IndexOutOfRange.
     """
     if interpret is None:
         interpret = kernel.device.startswith("cpu")
@@ -79,41 +79,41 @@ def _interpreted(kernel: Kernel) -> Callable[..., None]:
 
 
 ALIGNED = 16
-"""Bytes: what a pointer is divisible by where Triton loads four float32 at once."""
+"""In bytes: the alignment for which Triton loads four float32 in one instruction."""
 
 MOST_PREPARED = 64
-"""Sizes for which a kernel with symbolic ones keeps its launch."""
+"""The maximum number of launches that a kernel with symbolic sizes caches."""
 
 MOST_ARGUMENTS = 100
-"""Of a kernel that torch launches; it has room for 120."""
+"""The limit for kernels that torch launches.  torch supports 120."""
 
 KINDS = {"i32": "i", "i64": "l"}
-"""Types of Triton's, as torch's launcher calls them; a pointer is an O."""
+"""Maps Triton's types to those of torch's launcher, where a pointer is an O."""
 
 _address = torch.Tensor.data_ptr
 
 _READING_TRITON = threading.Lock()
-"""Triton's own files are part of each kernel's name on disk.  The first thread reads them for all:
-sixteen that read them at once took half a second each."""
+"""The hash of Triton's files is part of the cache key of each kernel.  One thread reads them for
+all.  Sixteen threads that read them at the same time took half a second each."""
 
 Launch: TypeAlias = Callable[[int, Sequence[Any]], None]
-"""Takes a stream and the tensors that a kernel points to; it knows the numbers."""
+"""A function of a stream and the tensor arguments; the numbers are fixed."""
 
 
 class Launcher:
-    """Launches a kernel on the current stream of its device (of the current one, if it has none).
+    """Launches a kernel on the current stream of its device (or of the current device).
 
-    For each call Triton works out anew which variant of a kernel the arguments need, which takes
-    longer than a small kernel runs.  A variant depends on the device, the numbers, and whether
-    pointers are aligned, so the compiled kernel of a launch is kept, by device and numbers, and
-    serves every later one whose pointers are aligned; the others go through Triton.
+    For each call, Triton finds the variant of the kernel for the arguments.  This takes longer than
+    a small kernel runs.  A variant depends on the device, the numbers, and the alignment of the
+    pointers.  Therefore launches with aligned pointers are cached by device and numbers.  Launches
+    with unaligned pointers go through Triton.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.device = torch.device(kernel.device).index
         self.fixed = _launch(kernel, {}, False) if _is_fixed(kernel) else None
-        _, words = kernel.launch.get("shared", (1, 0))  # such a kernel has fixed sizes
+        _, words = kernel.launch.get("shared", (1, 0))  # such a kernel has static sizes
         self.exchanged = int(words and words * kernel.launch["xnumel"])
         self.pointers = sum(parameter.symbol is None for parameter in kernel.parameters)
         self.pointers += bool(self.exchanged)
@@ -122,7 +122,7 @@ class Launcher:
         self.ahead: dict[tuple[int, ...], Ahead[Launch]] = {}
 
     def begin(self) -> None:
-        """Compile for aligned pointers in a thread, if all sizes are known."""
+        """Compile for aligned pointers in a thread, if all sizes are static."""
         if self.fixed is None or self.pointers < len(self.kernel.parameters) or 0 in self.fixed[0]:
             return
         fixed, device = self.fixed, self.device or 0
@@ -137,7 +137,7 @@ class Launcher:
 
     @cached_property
     def function(self) -> Any:
-        """The kernel for Triton's compiler."""
+        """The kernel as a function for Triton's compiler."""
         return jit_function(self.kernel)
 
     @cached_property
@@ -145,12 +145,12 @@ class Launcher:
         return compile_options(self.kernel)
 
     def _compiled_elsewhere(self, target: GPUTarget, grid: Grid) -> Launch | None:
-        """The launch for aligned pointers, if torch launches what another process compiles."""
+        """Compile for aligned pointers in a worker process; None if this is not possible."""
         others = processes(target)
-        described = others.compile(asked_for(self.kernel, target)) if others is not None else ""
+        described = others.compile(request(self.kernel, target)) if others is not None else ""
         if not described or run_cubin is None:
             return None
-        with contextlib.suppress(OSError):  # it was deleted meanwhile
+        with contextlib.suppress(OSError):  # another process has deleted it
             _keep(Path(described).parent)
             return _by_torch(Path(described), grid, "*" * self.pointers, ())
         return None
@@ -192,8 +192,10 @@ class Launcher:
 
 
 def this_gpu() -> GPUTarget:
-    """The current GPU, as Triton's compiler knows it.  Triton's driver says so too, once a C
-    compiler has built it; torch's launcher does without."""
+    """Return the current GPU as a target of Triton.
+
+    Triton's driver also reports it, but a C compiler must build the driver first.
+    """
     if run_cubin is None or torch.version.hip is not None:
         return driver.active.get_current_target()
     major, minor = torch.cuda.get_device_capability()
@@ -201,7 +203,7 @@ def this_gpu() -> GPUTarget:
 
 
 def _keep(entry: Path) -> None:
-    """What Triton has compiled, or found in its folder, counts with the cache's limit."""
+    """Record the use of an entry in Triton's cache, to which the cache limit applies."""
     mark(entry)
     touched(entry)
     with contextlib.suppress(CacheRefused):
@@ -209,9 +211,9 @@ def _keep(entry: Path) -> None:
 
 
 def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any], numbers: Sequence[int]) -> Launch:
-    """The launch of a compiled kernel, which this loads on the current device.
+    """Load a compiled kernel on the current device, and return its launch function.
 
-    Hooks of Triton's own profiler are not called: asking for them takes as long as the launch.
+    Triton's profiler hooks are not called, because looking them up takes as long as the launch.
     """
     if run_cubin is not None:
         types = compiled.src.signature.values()
@@ -232,12 +234,11 @@ def _direct(compiled: Any, grid: Grid, named: Mapping[str, Any], numbers: Sequen
 def _by_torch(
     described: Path, grid: Grid, types: Collection[str], numbers: Sequence[int]
 ) -> Launch | None:
-    """The launch by torch's own launcher, for which no C compiler has to build anything; None if
-    it cannot.
+    """Return the launch function by torch's launcher, which needs no C compiler; None if it cannot.
 
-    `types` are Triton's, of all arguments and constants; a number that is 1 is in the machine code.
-    Two pointers at the end are to memory for what registers do not hold, which no kernel of ours
-    asks for.
+    `types` are Triton's types of all arguments and constants.  A number that equals 1 is a constant
+    in the machine code.  The last two arguments are pointers to scratch memory, which our kernels
+    do not use.
     """
     taken = [t for t in types if t != "constexpr"]
     kinds = ["O" if t.startswith("*") else KINDS.get(t, "") for t in taken]
@@ -268,7 +269,7 @@ Symbols = Mapping[sympy.Expr, int]
 
 
 def _is_fixed(kernel: Kernel) -> bool:
-    """Is every launch of the kernel the same?"""
+    """Are the grid and the constants the same in every launch of the kernel?"""
     sizes = [kernel.launch[key] for key in ("xnumel", "ynumel", "times") if key in kernel.launch]
     sizes += [points for points, _ in kernel.launch.get("parts", ())]
     return "reach" not in kernel.launch and all(isinstance(size, int) for size in sizes)
@@ -283,7 +284,7 @@ def _symbols(kernel: Kernel, arguments: tuple[Any, ...]) -> Symbols:
 
 
 def _launch(kernel: Kernel, symbols: Symbols, interpret: bool) -> tuple[Grid, dict[str, Any]]:
-    """The grid and the compile-time constants."""
+    """Return the grid and the compile-time constants."""
     constants = dict(kernel.launch["constants"])
     index = {}
     if "reach" in kernel.launch:
@@ -304,7 +305,7 @@ def _launch(kernel: Kernel, symbols: Symbols, interpret: bool) -> tuple[Grid, di
 
 
 def _interpreted_block(points: int, constants: Mapping[str, int]) -> int:
-    """XBLOCK for the interpreter: larger, but not so that a mask is missing that was not needed."""
+    """Return a larger XBLOCK for the interpreter; an unmasked kernel must still need no mask."""
     block = constants["XBLOCK"]
     even = points % block == 0
     row = max((size for name, size in constants.items() if name != "XBLOCK"), default=1)

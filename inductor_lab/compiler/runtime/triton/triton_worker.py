@@ -1,13 +1,13 @@
-"""A process that compiles Triton kernels for another one: `python -P triton_worker.py 8`.
+"""A worker process that compiles Triton kernels: `python -P triton_worker.py 8 TARGET`.
 
-Each line of its input asks for a kernel (`asked_for` in `runtime/triton/worker_processes.py`),
-which a process of its own compiles, so many at a time.  Once the kernel is in Triton's folder on
-disk, its number comes back with what Triton says of it there, a file; with nothing if it cannot be
-compiled. All ends with the input, or after a while without any.
-The second argument is the GPU, as JSON, for which a small kernel is compiled at the start.
+Each input line is a request for a kernel (`request` in `runtime/triton/worker_processes.py`).  A
+forked process compiles it.  The first argument is the maximum number of these processes.  When the
+kernel is in Triton's cache on disk, the answer is its number and the path of Triton's metadata, or
+an empty path if it cannot be compiled.  The worker ends with its input, or if it is idle.  The
+second argument is the GPU, as JSON, for which a small kernel is compiled at the start.
 
-Nothing but Triton is imported: torch takes seconds.  Whatever else is printed goes to the standard
-error.
+The worker imports only Triton, because importing torch takes seconds.  All other output goes to the
+standard error.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SMALL: dict[str, Any] = {
 
 @dataclass
 class Running:
-    """A process that compiles the kernel of this number, and what it has said so far."""
+    """A process that compiles a kernel, the number of the kernel, and the output so far."""
 
     process: int
     number: int
@@ -63,13 +63,13 @@ class Running:
 
 
 def serve(at_once: int, target: GPUTarget) -> None:
-    """Until the input ends, or nothing comes; first for kernels for that GPU."""
+    """Answer requests until the input ends or the worker is idle; `target` is the first GPU."""
     import_by_folder("inductor_lab", PACKAGE)
     for part in ("compiler", "compiler.codegen", "compiler.codegen.triton"):
         import_by_folder(f"inductor_lab.{part}", PACKAGE.joinpath(*part.split(".")))
     answers = os.dup(OUTPUT)
     os.dup2(ERRORS, OUTPUT)
-    triton_key()  # reads all of Triton, once for all processes
+    triton_key()  # reads all files of Triton, once for all processes
     compile_small(target)
     os.write(answers, READY)
     waiting: deque[str] = deque()
@@ -95,52 +95,54 @@ def serve(at_once: int, target: GPUTarget) -> None:
                     return
             while waiting and len(running) < at_once:
                 asked = json.loads(waiting.popleft())
-                process, told = start(asked)
-                selector.register(told, EVENT_READ)
-                running[told] = Running(process, asked["number"])
+                process, pipe = start(asked)
+                selector.register(pipe, EVENT_READ)
+                running[pipe] = Running(process, asked["number"])
 
 
 def compile_small(target: GPUTarget) -> None:
-    """What the compiler imports and looks for while it compiles is there for all processes then."""
+    """Compile a small kernel, so that forked processes inherit the modules that this imports."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
-        with contextlib.suppress(Exception):  # a kernel that is asked for says what is wrong
+        with contextlib.suppress(Exception):  # the first request will report the error
             compile_one(SMALL, target)
 
 
 def import_by_folder(name: str, folder: Path) -> None:
-    """Modules of a package can be imported without what the package itself imports."""
+    """Make modules of a package importable without importing the package itself."""
     package = ModuleType(name)
     package.__path__ = [str(folder)]
     sys.modules[name] = package
 
 
 def start(asked: dict[str, Any]) -> tuple[int, int]:
-    """A process that compiles it, and a pipe on which it says where that is described; it closes
-    when the process ends."""
+    """Start a process that compiles a kernel; return it and the pipe for the path of the metadata.
+
+    The pipe closes when the process ends.
+    """
     from inductor_lab.compiler.codegen.triton.function import compiled_device
 
     for name in [name for name in os.environ if name.startswith("TRITON_")]:
         del os.environ[name]
     os.environ.update(asked["environment"])
     target = GPUTarget(*asked["target"])
-    make_backend(target).hash()  # the assembler's version, once for all processes
+    make_backend(target).hash()  # reads the version of the assembler, once for all processes
     compiled_device()
-    told, tells = os.pipe()
+    reading, writing = os.pipe()
     process = os.fork()
     if process == 0:
         status = 1
         try:
-            os.write(tells, compile_one(asked, target).encode())
+            os.write(writing, compile_one(asked, target).encode())
             status = 0
         finally:
             os._exit(status)
-    os.close(tells)
-    return process, told
+    os.close(writing)
+    return process, reading
 
 
 def compile_one(asked: dict[str, Any], target: GPUTarget) -> str:
-    """Compile it to Triton's folder; the file there that describes it."""
+    """Compile a kernel to Triton's cache, and return the path of its metadata."""
     from inductor_lab.compiler.codegen.triton.function import jit_function, metadata_file, source
 
     function = jit_function(asked["text"], asked["name"])

@@ -1,11 +1,11 @@
-"""Which blocks a Triton kernel has, measured: `mode="max-autotune"`.
+"""Measures which block sizes are the fastest for a Triton kernel: `mode="max-autotune"`.
 
     triton_fused_softmax_0   XBLOCK 1, RBLOCK 4096, 16 warps   0.136 ms
                              XBLOCK 2, RBLOCK 4096, 16 warps   0.129 ms, chosen
 
-The first call has the arguments that others are measured with: a kernel may read from places that
-are among them.  It may write over what it has read too, so all runs but the last one get copies of
-their memory.  What was found is kept on disk for this kernel, GPU and Triton.
+Candidates are measured with the arguments of the first call, because a kernel can read indices from
+them.  A kernel can also overwrite its inputs.  Therefore measurements use copies of the arguments.
+The results are stored on disk for each kernel, GPU and Triton version.
 
 Inductor: `CachingAutotuner` in `runtime/triton_heuristics.py`.
 """
@@ -40,17 +40,16 @@ from inductor_lab.compiler.runtime.triton.launch import Launcher, load_kernel
 
 ROUNDS = 16
 CACHES, FILLS = 2, 8
-"""Between two launches so many times the caches' size is written, so often that Python is done with
-the next launch before the GPU is."""
+"""Between two launches, memory of `CACHES` times the cache size is overwritten `FILLS` times.  This
+is long enough for Python to enqueue the next launch before the GPU finishes."""
 MARGIN = 0.97
-"""Others must take less than this share of the time: a tie keeps what the model chooses."""
+"""An alternative must take less than this fraction of the time of the predicted choice."""
 ANSWER = "seconds.json"
 
 
 @dataclass(frozen=True, repr=False)
 class BlockChoice:
-    """One kernel, the seconds with each choice of blocks that was measured, the model's own first,
-    and which was chosen."""
+    """The measured seconds of a kernel for each choice of blocks, the predicted choice first."""
 
     kernel: str
     seconds: tuple[tuple[str, float], ...]
@@ -71,7 +70,7 @@ class BlockChoice:
 
 
 class Tuned:
-    """Launches a kernel with the blocks that are the fastest in its first call."""
+    """Launches a kernel with the blocks that were the fastest in its first call."""
 
     def __init__(self, kernel: Kernel, cache: bool) -> None:
         self.usual = Launcher(kernel)
@@ -101,25 +100,25 @@ class Tuned:
 
     @cached_property
     def candidates(self) -> dict[str, Launcher]:
-        """By their blocks, the model's own choice first."""
-        others = {said(kernel): Launcher(kernel) for kernel in variants(self.kernel)}
-        return {said(self.kernel): self.usual, **others}
+        """The launchers by their blocks, the predicted choice first."""
+        others = {block_text(kernel): Launcher(kernel) for kernel in variants(self.kernel)}
+        return {block_text(self.kernel): self.usual, **others}
 
     def seconds(self, arguments: Sequence[Any]) -> dict[str, float]:
-        """Of each candidate; from disk, if they were measured there."""
+        """Return the seconds of each candidate, from disk if they were measured before."""
 
         def build(folder: Path) -> None:
             (folder / ANSWER).write_text(json.dumps(timed(self.candidates, arguments)), "ascii")
 
         if self.cache:
             with contextlib.suppress(CacheRefused, OSError):
-                folder = open_cache().entry(self._question(self.candidates), build)
+                folder = open_cache().entry(self._cache_key(self.candidates), build)
                 found: dict[str, float] = json.loads((folder / ANSWER).read_text("ascii"))
                 return found
         return timed(self.candidates, arguments)
 
-    def _question(self, candidates: Iterable[str]) -> tuple[str, ...]:
-        """All that the times depend on."""
+    def _cache_key(self, candidates: Iterable[str]) -> tuple[str, ...]:
+        """Return everything that the times depend on."""
         text = module_text(self.kernel).replace(self.kernel.name, "")
         what = hashlib.sha256(f"{text}{self.kernel.launch!r}".encode()).hexdigest()
         gpu = torch.cuda.get_device_name()
@@ -127,8 +126,11 @@ class Tuned:
 
 
 def tuned_kernel(kernel: Kernel, options: Options) -> Callable[..., None]:
-    """The launcher of a kernel, which measures its blocks first if the mode asks for it, and the
-    kernel is for a GPU, of fixed sizes, and no combo."""
+    """Return the launcher of a kernel.
+
+    It measures block sizes first if the mode requests it, and if the kernel runs on a GPU, has
+    static sizes, and is not a combo.
+    """
     alone = not kernel.group.combined and not kernel.device.startswith("cpu")
     fixed = all(parameter.symbol is None for parameter in kernel.parameters)
     if options.mode.startswith("max-autotune") and alone and fixed:
@@ -137,7 +139,7 @@ def tuned_kernel(kernel: Kernel, options: Options) -> Callable[..., None]:
 
 
 def variants(kernel: Kernel) -> list[Kernel]:
-    """The same kernel with other blocks and numbers of warps."""
+    """Return the same kernel with other blocks and numbers of warps."""
     group, buffers = kernel.group, kernel.buffers
     make = partial(triton_kernel, group, buffers, kernel.name, device=kernel.device)
     if (product := product_in(group)) is not None:
@@ -147,17 +149,17 @@ def variants(kernel: Kernel) -> list[Kernel]:
     return [make(blocks=blocks) for blocks in alternatives(usual)]
 
 
-def said(kernel: Kernel) -> str:
-    """Blocks and warps of a kernel as text."""
+def block_text(kernel: Kernel) -> str:
+    """Return the blocks and warps of a kernel as text."""
     blocks = [f"{name} {size}" for name, size in kernel.launch["constants"].items()]
     stages = f", {kernel.launch['num_stages']} stages" if "num_stages" in kernel.launch else ""
     return ", ".join([*blocks, f"{kernel.launch['num_warps']} warps{stages}"])
 
 
 def timed(candidates: Mapping[str, Launcher], arguments: Sequence[Any]) -> dict[str, float]:
-    """Median seconds of each candidate, in turns, on copies of the arguments' memory.
+    """Return the median seconds of each candidate, interleaved, on copies of the arguments.
 
-    What cannot be compiled, or needs more of a processor than there is, is left out.
+    Candidates that cannot be compiled, or need too many resources of the GPU, are omitted.
     """
     for candidate in candidates.values():
         candidate.begin()
@@ -177,10 +179,10 @@ def seconds_of_each(
     candidates: Mapping[str, Callable[..., Any]], given: Sequence[Any],
     before: Mapping[str, Callable[[], object]] | None = None,
 ) -> dict[str, float]:  # fmt: skip
-    """Median seconds of each candidate, in turns, by the GPU's own clock.
+    """Return the median seconds of each candidate, interleaved, measured with CUDA events.
 
-    What the last one left in the caches is overwritten, for a kernel's neighbours in a graph do so
-    too; `before` a candidate something may be brought there.
+    The caches are overwritten before each run, as other kernels of a graph do.  The function in
+    `before` can then load data into the caches.
     """
     others = torch.empty(CACHES * _cache_bytes(), dtype=torch.uint8, device="cuda")
     took: dict[str, list[float]] = {name: [] for name in candidates}
@@ -195,7 +197,7 @@ def seconds_of_each(
             run(*given)
             end.record()
             end.synchronize()
-            if number:  # the first call prepares
+            if number:  # the first call is a warm-up
                 took[name].append(max(start.elapsed_time(end), 1e-6) / 1e3)
     return {name: median(times) for name, times in took.items()}
 
@@ -206,7 +208,7 @@ def _cache_bytes() -> int:
 
 
 def copies(arguments: Sequence[Any]) -> list[Any]:
-    """The arguments with memory of their own; those that share some share its copy."""
+    """Copy the arguments.  Arguments that share memory share its copy."""
     made: dict[int, torch.UntypedStorage] = {}
     found: list[Any] = []
     for given in arguments:

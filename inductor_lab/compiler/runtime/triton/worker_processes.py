@@ -1,9 +1,9 @@
-"""Triton kernels are compiled in other processes, for Python runs one thread at a time.
+"""Compiles Triton kernels in worker processes, because of Python's global interpreter lock.
 
-    kernel ──asked_for──> triton_worker.py ──forks──> triton.compile ──> Triton's folder on disk
+    kernel ──request──> triton_worker.py ──forks──> triton.compile ──> Triton's cache on disk
 
-A kernel's thread waits for the answer, which says where the machine code is.  Where the other
-process is not ready yet, or none can be, it is compiled here: no answer is no error.
+The thread of a kernel waits for the answer, which has the path of the machine code.  If the worker
+is not ready yet, or cannot be started, the kernel is compiled in this process.
 
 Inductor: `compile_worker/subproc_pool.py`.
 """
@@ -41,7 +41,7 @@ _NUMBERS = itertools.count()
 
 
 class Processes:
-    """A process that forks others, each of which compiles a kernel, at first for this GPU."""
+    """A worker process, which forks a process for each kernel; `target` is the first GPU."""
 
     def __init__(self, at_once: int, target: GPUTarget) -> None:
         self._here = os.getpid()
@@ -50,7 +50,7 @@ class Processes:
         self._ready = self._ended = False
         command = [sys.executable, "-P", triton_worker.__file__, str(at_once)]
         command.append(json.dumps(_as_list(target)))
-        # Control-C in a terminal is for the one who waits there.
+        # Ctrl-C in a terminal must not reach the worker.
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
             env=dict(os.environ, PYTHONPATH=_with_triton()),
@@ -60,7 +60,7 @@ class Processes:
         threading.Thread(target=self._listen, name="inductor_lab, compiled", daemon=True).start()
 
     def compile(self, asked: Mapping[str, Any]) -> str:
-        """The file on disk in which Triton describes the kernel; "" if it will not be there."""
+        """Compile a kernel, and return the path of Triton's metadata, or "" if this failed."""
         if self.ended or not self._ready:
             return ""
         number, answer = next(_NUMBERS), Future[str]()
@@ -69,23 +69,23 @@ class Processes:
             if self._ended:
                 return ""
             self._answers[number] = answer
-            with contextlib.suppress(OSError):  # it has ended: `_listen` says so
+            with contextlib.suppress(OSError):  # the worker has ended: `_listen` answers ""
                 self._input.write(line.encode())
                 self._input.flush()
         return answer.result()
 
     @property
     def ended(self) -> bool:
-        """Also in a process that was forked from the one which started it."""
+        """Has the worker ended, or does it belong to the parent of this forked process?"""
         return self._ended or os.getpid() != self._here
 
     @property
-    def may_follow(self) -> bool:
-        """Is there use for another one?  Where this one has never worked, another will not."""
+    def can_restart(self) -> bool:
+        """Should a new worker be started?  Not if this one never became ready."""
         return self.ended and self._ready
 
     def end(self) -> None:
-        """Ask for nothing more."""
+        """Close the input of the worker, and wait for its end."""
         with self._lock:
             self._ended = True
             with contextlib.suppress(OSError):
@@ -96,11 +96,11 @@ class Processes:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         self._ready = self._process.stdout.readline() == triton_worker.READY
-        with contextlib.suppress(ValueError):  # half a line of one that was killed
+        with contextlib.suppress(ValueError):  # an incomplete line of a killed worker
             for line in self._process.stdout:
-                number, told = json.loads(line)
+                number, path = json.loads(line)
                 with self._lock:
-                    self._answers.pop(number).set_result(told)
+                    self._answers.pop(number).set_result(path)
         with self._lock:
             self._ended = True
             for answer in self._answers.values():
@@ -109,7 +109,7 @@ class Processes:
 
 
 def _with_triton() -> str:
-    """Python's path, with the folder that this process has Triton from."""
+    """Return PYTHONPATH with the folder from which this process has imported Triton."""
     folders = [os.environ.get("PYTHONPATH", ""), str(Path(triton.__file__).parents[1])]
     return os.pathsep.join(filter(None, folders))
 
@@ -119,9 +119,9 @@ _STARTING = threading.Lock()
 
 
 def processes(target: GPUTarget) -> Processes | None:
-    """Those of this process, started at the first call; None where none can be started."""
+    """Return the worker of this process, started at the first call; None if it cannot start."""
     with _STARTING:
-        if not _PROCESSES or _PROCESSES[-1].may_follow:
+        if not _PROCESSES or _PROCESSES[-1].can_restart:
             with contextlib.suppress(OSError):
                 _PROCESSES[:] = [Processes(min(MOST_PROCESSES, os.cpu_count() or 1), target)]
         return _PROCESSES[-1] if _PROCESSES else None
@@ -134,8 +134,8 @@ def _end_all() -> None:
             process.end()
 
 
-def asked_for(kernel: Kernel, target: GPUTarget) -> dict[str, Any]:
-    """All that another process must know to compile a kernel."""
+def request(kernel: Kernel, target: GPUTarget) -> dict[str, Any]:
+    """Return everything that a worker needs to compile a kernel."""
     return {
         "text": module_text(kernel), "name": kernel.name, "types": types_of(kernel),
         "constants": constants_of(kernel), "options": compile_options(kernel),
