@@ -134,9 +134,9 @@ def test_what_a_busy_machine_says_is_not_kept(
     ways = {"ATen": product, "oneDNN": product}
     asked = []
     monkeypatch.setattr(matmul, "candidates_of", lambda product: asked.append(product) or ways)
-    real = matmul.in_turns
+    real = matmul.interleaved_times
     measured = []
-    monkeypatch.setattr(matmul, "in_turns", lambda ways: measured.append(1) or real(ways))
+    monkeypatch.setattr(matmul, "interleaved_times", lambda ways: measured.append(1) or real(ways))
     for compiles in (1, 2):
         (choice,) = lab.inspect(PRODUCTS["mm"], operands()).graphs[0].forward.libraries
         assert choice.seconds and (len(asked), len(measured)) == (compiles, 3 * compiles)

@@ -152,7 +152,8 @@ def test_where_errors_are_suppressed_a_graph_without_a_library_runs_as_eager(
     ours, counts = lab.compile(scaled), torch.zeros(3)
     x = torch.randn(100, requires_grad=True)
     with torch._dynamo.config.patch(suppress_errors=True):
-        with pytest.warns(RunsUncompiled, match="scaled runs uncompiled: .*could not compile") as told:
+        message = "scaled runs uncompiled: .*could not compile"
+        with pytest.warns(RunsUncompiled, match=message) as told:
             result = ours(x, counts)
             result.sum().backward()
         assert 1 <= len(told) <= 2

@@ -278,7 +278,7 @@ def test_symbolic_lengths(
 
     def noted(kernels: flash.Flash, *given: Tensor) -> Any:
         nonlocal symbolic
-        symbolic += bool(kernels.told_by)
+        symbolic += bool(kernels.symbol_sources)
         return run(kernels, *given)
 
     monkeypatch.setattr(flash.Flash, "__call__", noted)

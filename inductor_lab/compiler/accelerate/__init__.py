@@ -1,1 +1,1 @@
-"""What a correct compiler does not need, each with a switch (`registration.py`)."""
+"""Accelerators.  A correct compiler does not need them, and each has a switch."""

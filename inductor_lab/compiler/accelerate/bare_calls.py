@@ -1,12 +1,12 @@
-"""What is left of AOTAutograd in a call of a graph that needs none of its wrappers.
+"""Calls compiled graphs without AOTAutograd's wrappers if a graph does not need them.
 
-AOTAutograd wraps each graph in a function that gives inputs their new values, makes views, counts
-versions and leaves autocast, and its gradient in another.  Where a graph needs none of it,
-Dynamo's code calls the compiled graph itself, or with gradients an `autograd.Function` that does
-what is left: save tensors, and lay out the gradients that come back as they were traced.
+AOTAutograd wraps each graph in a function that updates inputs, creates views, counts versions and
+exits autocast, and wraps its gradient in another function.  If a graph needs none of this, Dynamo's
+code calls the compiled graph directly.  With gradients, it calls an `autograd.Function` that only
+saves tensors, and gives incoming gradients the layout that they had when they were traced.
 
-What has to be known of a graph for that is data (`Trained`, `Gradient`), and is kept on disk with
-the graph.  Inductor: keeps AOTAutograd's wrappers.
+The facts that this needs about a graph (`Trained`, `Gradient`) are stored on disk with the graph.
+Inductor: always uses AOTAutograd's wrappers.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ IS_BARE = not missing("bare calls")
 Compiled = Callable[[list[Any]], tuple[Any, ...]]
 
 NEW = (_OutputType.non_alias, _OutputType.unsafe_view_alias) if IS_BARE else ()
-"""Results that are neither inputs nor views, as far as the user can tell."""
+"""The kinds of results that are neither inputs nor views for the user."""
 TWICE = "torch.compile with aot_autograd does not currently support double backward"
 TRANSFORMED = (
-    "a compiled backward cannot run within torch.func.vmap, grad or vjp; transform inside of the "
-    "compiled function instead"
+    "a compiled backward cannot run inside torch.func.vmap, grad or vjp; use the transform inside "
+    "the compiled function instead"
 )
 DETERMINISTIC = (
-    "this backward was compiled without torch.use_deterministic_algorithms(True), and runs with it"
+    "this backward was compiled without torch.use_deterministic_algorithms(True), but runs with it"
 )
 
 
 def is_plain_call(module: Any, inputs: Sequence[Any]) -> bool:
-    """Is nothing around a call of a captured graph that only AOTAutograd's wrappers attend to?
+    """Does a call of a captured graph need nothing that only AOTAutograd's wrappers do?
 
-    Its graph gets and gives what is inside of a wrapper subclass, and its facts are about that.
+    It needs them for wrapper subclasses, hooks for saved tensors, and autocast.  With a wrapper
+    subclass, the graph and its facts are about the inner tensors.
     """
     if not (IS_BARE and isinstance(module, GraphModule)):
         return False
@@ -63,18 +64,18 @@ def is_plain_call(module: Any, inputs: Sequence[Any]) -> bool:
 
 
 def function_behind(results: Sequence[Any]) -> Any:
-    """AOTAutograd's `autograd.Function` that gave these results; None if it cannot be found."""
+    """Return AOTAutograd's `autograd.Function` that computed these results, or None."""
     nodes = (getattr(result, "grad_fn", None) for result in results)
     functions = (getattr(type(node), "_forward_cls", None) for node in nodes)
     return next((function for function in functions if hasattr(function, "_aot_id")), None)
 
 
 def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
-    """AOTAutograd's facts of the graph that it has compiled just now, if the compiled graph (and
-    its gradient) is all there is to do in a call; else None.
+    """Return AOTAutograd's facts about the graph that it has just compiled, or None.
 
-    What wrappers do for other graphs takes longer than a small kernel: inputs get their new values,
-    outputs become views of inputs, tensor subclasses are wrapped, custom operators watched.
+    None means that a call needs more than the compiled graph (and its gradient).  For such graphs,
+    the wrappers update inputs, create views of inputs, wrap tensor subclasses, and check custom
+    operators, which takes longer than a small kernel.
     """
     context = _TracingContext.try_get() if IS_BARE else None
     if context is None or context.fw_metadata is None or context.fakify_first_call:
@@ -99,12 +100,12 @@ def facts_if_bare(graph: GraphModule, arguments: int) -> Any:
 
 
 def written_by(facts: Any) -> tuple[int, ...]:
-    """The places of inputs that the graph itself writes to, as autograd is to know."""
+    """Return the positions of inputs that the graph writes to and autograd must notice."""
     return tuple(facts.mutated_graph_handled_indices_seen_by_autograd)
 
 
 def counting(call: Callable[..., Any], written: Sequence[int]) -> Callable[..., Any]:
-    """The call, which counts a version of each argument that it writes to, as writing does."""
+    """Return a call that increments the version of each argument in `written`, as a write does."""
     if not written:
         return call
 
@@ -117,12 +118,12 @@ def counting(call: Callable[..., Any], written: Sequence[int]) -> Callable[..., 
 
 @dataclass(frozen=True)
 class Trained:
-    """A forward whose gradient needs nothing but saved tensors.
+    """A forward whose gradient needs only saved tensors.
 
-    results    how many of its values are the user's; the others are saved
-    constant   those without gradient
-    views      those that torch must not know to be views of what is saved
-    written    places of inputs that it writes to
+    results    the number of values that are returned to the user; the others are saved
+    constant   the positions of results without gradient
+    views      the positions of results that torch must not treat as views of saved tensors
+    written    the positions of inputs that it writes to
     """
 
     results: int
@@ -132,7 +133,7 @@ class Trained:
 
     @staticmethod
     def of(graph: GraphModule, facts: Any) -> Trained | None:
-        """None where AOTAutograd does more than that."""
+        """Return the facts about a forward, or None if its gradient needs more."""
         (output,) = graph.graph.find_nodes(op="output")
         results = len(given_back(output))
         to_do = (
@@ -151,10 +152,10 @@ class Trained:
 
 
 class Tangent(NamedTuple):
-    """The gradient of one result: the result's place, and how it was laid out when it was traced.
+    """The gradient of one result: the position of the result, and its layout when it was traced.
 
-    That is shown by strides, or (with symbolic sizes, and in torch 2.11) by a memory format alone.
-    `meta` is what AOTAutograd knows.
+    The layout has strides, or only a memory format (with symbolic sizes, and in torch 2.11).
+    `meta` is AOTAutograd's description.
     """
 
     result: int
@@ -162,7 +163,7 @@ class Tangent(NamedTuple):
     meta: Any
 
     def of(self, gradients: Sequence[Any]) -> Any:
-        """Among the gradients of all results, and laid out as it was traced."""
+        """Return this gradient from those of all results, with the layout that was traced."""
         given = gradients[self.result]
         if type(given) is torch.Tensor and self._fits(given):
             return given
@@ -178,9 +179,9 @@ class Tangent(NamedTuple):
 class Gradient:
     """The backward of a `Trained` forward.
 
-    tangents       the gradients that it is given
-    ends           inputs of the forward that get no gradient, and that autograd must not go on to
-    deterministic  was it compiled where only deterministic algorithms are allowed?
+    tangents       the gradients that it takes
+    ends           the positions of forward inputs without gradient, at which autograd must stop
+    deterministic  whether it was compiled with deterministic algorithms only
     """
 
     tangents: tuple[Tangent, ...]
@@ -189,7 +190,7 @@ class Gradient:
 
     @staticmethod
     def of(graph: GraphModule, facts: Any) -> Gradient | None:
-        """None where it takes something special."""
+        """Return the facts about a backward, or None if it takes other inputs."""
         given = [node.meta.get("desc") for node in graph.graph.find_nodes(op="placeholder")]
         wanted = [desc.output for desc in given if isinstance(desc, _TangentInput)]
         metas = facts.subclass_tangent_meta
@@ -201,7 +202,7 @@ class Gradient:
         )
         (output,) = graph.graph.find_nodes(op="output")
         if len(output.args[0]) != len(facts.input_info):
-            return None  # tokens of operators with effects come after the gradients
+            return None  # the tokens of operators with effects come after the gradients
         infos = zip(output.args[0], facts.input_info, strict=True)
         ends = tuple(n for n, (grad, i) in enumerate(infos) if grad is None and not i.is_leaf)
         return Gradient(tangents, ends, facts.deterministic)
@@ -210,7 +211,7 @@ class Gradient:
 def direct_call(
     forward: Compiled, trained: Trained, backward: Compiled, gradient: Gradient, function: Any
 ) -> Callable[..., Any]:
-    """The whole call, given the function of autograd's that AOTAutograd has made of both."""
+    """Return the complete call; `function` is AOTAutograd's `autograd.Function` for both graphs."""
     apply = _bare_function(forward, trained, backward, gradient, function).apply
     ends = gradient.ends
     call = functools.partial(_detached, apply, ends) if ends else apply
@@ -229,9 +230,9 @@ def _bare_function(
     compiled_forward: Compiled, trained: Trained,
     compiled_backward: Compiled, gradient: Gradient, function: Any,
 ) -> Any:  # fmt: skip
-    """Forward and backward as one function of autograd's, which does no more than these need.
+    """Return forward and backward as an `autograd.Function` that does only what they need.
 
-    It is AOTAutograd's function otherwise, so that compiled autograd knows what to do with it.
+    It is a subclass of AOTAutograd's function, so that compiled autograd can handle it.
     """
     results, constant, views = trained.results, trained.constant, trained.views
     tangents, deterministic = gradient.tangents, gradient.deterministic
@@ -275,8 +276,7 @@ def _no_view(given: torch.Tensor) -> Any:
 
 
 class _OnlyOnce(torch.autograd.Function):
-    """Gradients that are a function of something, and cannot be differentiated: an error says so,
-    where zeros would be wrong."""
+    """Gradients that cannot be differentiated: a double backward raises an error."""
 
     @staticmethod
     def forward(ctx: Any, compiled: Compiled, root: torch.Tensor, *values: Any) -> Any:

@@ -1,16 +1,15 @@
-"""Convolutions for images: channels next to each other in memory, and on the CPU what follows
-channel by channel folded into the weights.
+"""Uses the channels-last layout for convolutions of images, and folds batch norm on the CPU.
 
     conv(x, w)                           →       conv(channels_last(x), channels_last(w))
 
     y = conv(x, w)                               w' = w * (r * gamma);  b' = beta - mean * r * gamma
     ((y - mean) * r) * gamma + beta      →       conv(x, w', b')
 
-A parameter goes to an operator of ours that keeps it, times the factors, as the library wants it
-(`accelerate/packing.py`).  Other weights, and those of graphs with a backward, are computed in each
-call, in one pass of ours that also lays them out; there the rewrite pays where images are larger
-than weights.  Both are right whatever was changed.  A GPU's library adds no bias itself and reads
-few numbers for each channel in what follows at no cost, so there nothing is folded.
+A weight that is a parameter is passed to our own operator, which keeps it scaled and packed for the
+library (`accelerate/packing.py`).  Other weights, and those of graphs with a backward, are scaled
+and laid out in each call by one kernel.  This pays off if images are larger than weights.  Both
+forms notice changes of a weight.  On a GPU nothing is folded: the library does not add the bias
+itself, and the following kernel reads the few numbers per channel at almost no cost.
 
 Inductor: `freezing_patterns.py`, `binary_folding.py` (for frozen weights only) and `compile_fx.py`,
 layout_optimization.
@@ -39,30 +38,30 @@ aten = torch.ops.aten
 CHANNELS_LAST = {"memory_format": torch.channels_last}
 ROW_MAJOR = {"memory_format": torch.contiguous_format}
 SMALLEST = 2**18
-"""Elements of images below which a layout makes no difference."""
+"""With fewer image elements, the layout makes no difference."""
 SMALLEST_KEPT = 2**15
-"""Elements of a weight below which computing it in each call takes less than asking whether it is
-still the one that was packed: about 30 us (2026-11-22; the machine was not noted)."""
+"""With fewer weight elements, scaling the weight in each call takes less time than checking that
+the packed weight is up to date: about 30 us (2026-11-22; the machine was not noted)."""
 WEIGHT = 1.5
-"""How much larger than the weights, which are copied in each call, the images must be.  A MB of
-images saves about 0.15 ms of one thread in the library, a MB of weights costs 0.17 ms
+"""The minimum ratio of the sizes of images and weights, because weights are copied in each call.  A
+MB of images saves about 0.15 ms of one thread in the library, a MB of weights costs 0.17 ms
 (2026-11-22; the machine and the command were not noted)."""
 RESULT = 4
-"""What an image costs that has to be changed back for who gets it, as a multiple of its size
-(chosen, not measured)."""
+"""The cost of a result whose layout must be changed back, as a multiple of its size (chosen, not
+measured)."""
 
 
 BACKWARD = aten.convolution_backward.default
 OPERANDS: dict[Any, int] = {aten.convolution.default: 2, BACKWARD: 3}
-"""How many images and weights an operator is given, before all else."""
+"""The number of images and weights among the first arguments of each operator."""
 TRAINED_ON = ("cuda",)
-"""Where the layout is for training too (elsewhere it was not measured)."""
+"""The devices on which the layout is also used for training (others were not measured)."""
 DTYPES = {"cpu": (torch.float32,), "cuda": (torch.float32, torch.float16, torch.bfloat16)}
-"""What the libraries of a device are fastest at in channels-last layout."""
+"""The dtypes for which the library of a device is fastest in channels-last layout."""
 
 
 def convolutions_of(module: GraphModule) -> list[Node]:
-    """The convolutions of images whose sizes are known, by a library that gains by the layout."""
+    """Return convolutions of images with static sizes, whose library benefits from the layout."""
     nodes = module.graph.find_nodes(op="call_function", target=aten.convolution.default)
     return [node for node in nodes if _is_known(node)]
 
@@ -81,11 +80,12 @@ def _is_known(node: Node) -> bool:
 
 
 class ChannelsLast:
-    """Lays the images of a graph out with the channels next to each other, or leaves all as it was.
+    """Changes the images of a graph to the channels-last layout, or leaves the graph unchanged.
 
-    Every node gets the facts that follow; results of the graph keep their strides.  A forward of
-    its own returns nearly all images, for its backward, so there it does not pay: the two are laid
-    out together, before they are cut apart.  Weights that are `kept` packed stay as they are.
+    Every node gets updated metadata.  Results of the graph keep their strides.  A forward returns
+    nearly all images for its backward, so the layout does not pay off for a forward alone.
+    Therefore a joint graph is changed before it is partitioned.  Weights in `kept` are packed
+    anyway, and do not change.
     """
 
     def __init__(self, module: GraphModule, convolutions: list[Node], kept: set[Node]) -> None:
@@ -99,7 +99,7 @@ class ChannelsLast:
         self.weights = sum(_numel(weight) for weight in weights if weight not in kept)
 
     def apply(self) -> bool:
-        """Change the layout, if it pays and works; whether it did."""
+        """Change the layout if this pays off and is possible; return whether it was changed."""
         if self.images < max(SMALLEST, WEIGHT * self.weights):
             return False
         if any(map(_looks_at_storage, self.graph.nodes)) or any(map(_loses, self.convolutions)):
@@ -130,7 +130,7 @@ class ChannelsLast:
             known = is_own(node.target) or node.target is operator.getitem
             try:
                 new = computed(node) if known else None
-            except Exception:  # a view of what was row-major
+            except Exception:  # a view that requires a row-major operand
                 new = None
             if new is None:
                 if node in self.relaid or not self._restore(node, moved):
@@ -154,7 +154,7 @@ class ChannelsLast:
         return copy
 
     def _restore_outputs(self) -> bool:
-        """Give the results the strides that they had; too many of them, and nothing is won."""
+        """Restore the strides of results; return False if this costs more than the layout saves."""
         (output,) = self.graph.find_nodes(op="output")
         results = [node for node in output.all_input_nodes if node in self.before]
         moved = [n for n in results if _strides(n.meta["val"]) != _strides(self.before[n])]
@@ -163,7 +163,7 @@ class ChannelsLast:
         return self._restore(output, moved)
 
     def _restore(self, user: Node, moved: list[Node]) -> bool:
-        """Give `user` the strides that it had; False if that is not possible."""
+        """Restore the strides of the operands of `user`; return False if this is not possible."""
         for node in moved:
             copy = self._copy(user, node, ROW_MAJOR)
             if facts(copy.meta["val"]) != facts(self.before[node]):
@@ -177,13 +177,13 @@ def _numel(node: Node) -> int:
 
 
 def _looks_at_storage(node: Node) -> bool:
-    """May the result depend on the layout of an operand, or on its data?"""
+    """Can the result depend on the layout of an operand, or its size on data?"""
     name = str(node.target)
     return "stride" in name or "storage" in name or "unbacked_bindings" in node.meta
 
 
 def _loses(convolution: Node) -> bool:
-    """Grouped convolutions: in channels-last layout a GPU's library has slow kernels only."""
+    """Is it a grouped convolution on a GPU, for which channels-last kernels are slow?"""
     weight = operand(convolution, 1).meta["val"]
     return bool(convolution.args[8] != 1 and weight.shape[1] > 1 and weight.device.type != "cpu")
 
@@ -204,8 +204,10 @@ def _strides(value: Any) -> list[tuple[Any, ...]]:
 
 
 def folded_norm(convolution: Node, kept: set[Node]) -> tuple[Node, Node] | None:
-    """The last of the sums and products with one number for each channel that follow a convolution,
-    and a convolution that gives the same; None if nothing can be folded."""
+    """Fold sums and products with one number per channel into the convolution before them.
+
+    Returns the last of them and the new convolution, or None if nothing can be folded.
+    """
     x, weight, bias, *rest = convolution.args
     steps = list(_affine_steps(convolution))
     if not any(step.target is aten.mul.Tensor for step, _ in steps):
@@ -232,7 +234,10 @@ def folded_norm(convolution: Node, kept: set[Node]) -> tuple[Node, Node] | None:
 
 
 def _affine_steps(node: Node) -> Iterator[tuple[Node, Node]]:
-    """The calls after `node`, each the only use of the one before it, and their other operand."""
+    """Yield the chain of sums and products after `node`, each with its other operand.
+
+    Each call is the only user of the call before it.
+    """
     channels = node.meta["val"].shape[1]
     while len(node.users) == 1:
         (user,) = node.users
@@ -251,7 +256,7 @@ def _affine_steps(node: Node) -> Iterator[tuple[Node, Node]]:
 
 
 def _folds(given: Node, channels: int) -> bool:
-    """Is it a number for each channel, and can the library fold it?"""
+    """Does `given` have one number per channel, on the CPU, in float32?"""
     value = given.meta["val"]
     shape = (1,) * (4 - value.dim()) + tuple(value.shape)
     known = value.dtype is torch.float32 and value.device.type == "cpu"
@@ -262,20 +267,20 @@ def _folds(given: Node, channels: int) -> bool:
 
 
 def weights_to_keep(convolutions: list[Node]) -> set[Node]:
-    """The weights of convolutions that are worth keeping packed, if oneDNN is there."""
+    """Return the weights of convolutions that are worth packing, if oneDNN is available."""
     weights = {operand(node, 1) for node in convolutions} if packs_convolutions() else set()
     return set(filter(_is_kept, weights))
 
 
 def _is_kept(weight: Node) -> bool:
-    """Is it a parameter on the CPU, not small, and does nothing but convolutions read it?"""
+    """Is it a large parameter on the CPU that only convolutions read?"""
     only = all(user.target is aten.convolution.default for user in weight.users)
     of_cpu = weight.meta["val"].device.type == "cpu" and weight.meta.get("lab_parameter", False)
     return of_cpu and only and _numel(weight) >= SMALLEST_KEPT
 
 
 def packed_convolution(convolution: Node) -> Node:
-    """The same convolution by the operator that keeps the weight packed."""
+    """Return the same convolution by the operator that packs the weight."""
     bias = operand(convolution, 2) if convolution.args[2] is not None else None
     return _packed(Adder(convolution, [convolution]), convolution, None, bias)
 
@@ -286,7 +291,7 @@ def _packed(add: Adder, convolution: Node, scale: Node | None, bias: Node | None
 
 
 def convolutions(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Lay images out with the channels last; fold what follows a convolution into its weights."""
+    """Use the channels-last layout for images, and fold batch norm into the weights."""
     if Aliases(module.graph).written or not convolutions_of(module):
         return
     yield from dead_code(module, off, span_of)
@@ -305,8 +310,7 @@ def convolutions(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> I
 
 
 def lay_out_training(module: GraphModule, off: frozenset[str]) -> None:
-    """Lay out the images of a forward and its backward together, so that those that are saved for
-    the backward lie with the channels last, too."""
+    """Use the channels-last layout in a joint graph, so that saved images have this layout too."""
     nodes = convolutions_of(module)
     there = all(node.meta["val"].device.type in TRAINED_ON for node in nodes)
     if nodes and there and off.isdisjoint({"convolutions", "channels_last"}):

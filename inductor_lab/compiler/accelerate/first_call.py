@@ -1,16 +1,15 @@
-"""What a first call is: AOTAutograd has a graph compiled, or finds it on disk, and what later calls
-can leave out is learned meanwhile.
+"""Learns in the first call of a graph what later calls can skip.
 
 ```
 first call      Dynamo → AOTAutograd → our compilers, or a `Part` from disk (`warm_graphs.py`)
-                         each tells `learn` of what it has: the code, and whether a call needs more
+                         each calls `learn` with its code, and whether a call needs more
                          → AOTAutograd's wrapper is called
-later calls     Dynamo → the host program (no gradient), or an `autograd.Function` of ours
-                         (`bare_calls.py`), where a call does no more than that; else the wrapper
+later calls     Dynamo → the host program (no gradient), or our `autograd.Function`
+                         (`bare_calls.py`), if a call needs no more; otherwise the wrapper
 ```
 
-With gradients the second call is the first that knows AOTAutograd's own function, which ours
-replaces.  Where AOTAutograd answers the first call with fake tensors, that one goes to the wrapper.
+With gradients, AOTAutograd's own function is known only after the first call.  Our function then
+replaces it.  If AOTAutograd runs the first call on fake tensors, that call uses the wrapper.
 """
 
 from __future__ import annotations
@@ -35,22 +34,20 @@ BARE: dict[str, Callable[[GraphModule, Any], Any]] = {
     "forward": bare_calls.Trained.of,
     "backward": bare_calls.Gradient.of,
 }
-"""Kind of graph → what a call that does no more than that needs to know, if that is all."""
+"""Maps a kind of graph to the function that returns the facts for a bare call, or None."""
 
 
 class FirstCall(Around):
-    """What is left to do for one graph in a call, learned while AOTAutograd has it compiled or
-    finds it on disk.
+    """Learns what a call of one graph must do, while AOTAutograd compiles it or loads it from disk.
 
-    key       what the graph must have been compiled with, to be taken from disk (`warm_key`); ""
-              where it is compiled anew, and not kept
-    found     is given the `remake` of a part that is taken from disk
-    is_bare   may a call leave out AOTAutograd's wrappers?
-    traces    the stack traces of the captured graph's nodes, by which a graph on disk finds its own
-    facts     AOTAutograd's, if a call does no more than the compiled graph
-    direct    the whole call without AOTAutograd's wrapper, once it is known to do the same
-    pretends  whether AOTAutograd answers the first call with fake tensors: where the buckets of
-              DistributedDataParallel cut a graph in pieces, each is to see the strides of the last
+    key       the key of the graph on disk (`warm_key`); "" if it is not stored on disk
+    found     called with the `remake` of a part that was loaded from disk
+    is_bare   whether a call can skip AOTAutograd's wrappers
+    traces    the stack traces of the captured graph's nodes, for a graph from disk
+    facts     AOTAutograd's facts if a call needs only the compiled graph
+    direct    the complete call without AOTAutograd's wrapper, once it is known to be equivalent
+    pretends  whether AOTAutograd runs the first call on fake tensors.  It does if the buckets of
+              DistributedDataParallel split a graph, so that each piece sees the strides of the last
     """
 
     def __init__(
@@ -72,7 +69,7 @@ class FirstCall(Around):
         self.direct: Callable[..., Any] | None = None
 
     def entered(self, stack: ExitStack, forward: Any) -> Any:
-        """With a key, AOTAutograd asks ours for it, and keeps what the compilers return."""
+        """With a key, make AOTAutograd use it, and store the results of the compilers on disk."""
         if not self.key:
             return forward
         setattr(self.module, KEY, self.key)
@@ -81,7 +78,7 @@ class FirstCall(Around):
         return _Serializable(Part, forward)
 
     def watching(self, kind: str, compiler: Compiler) -> Any:
-        """The compiler of one kind of graph, from which we learn of what it has compiled."""
+        """Return the compiler for one kind of graph, wrapped to learn about what it compiles."""
 
         def compile_and_learn(graph: GraphModule, examples: Sequence[Any]) -> Callable[..., Any]:
             compiled = compiler(graph, examples)
@@ -91,14 +88,16 @@ class FirstCall(Around):
             call = compiled.call if isinstance(compiled, Part) else compiled
             self.learn(kind, call, known)
             if self.key and isinstance(compiled, Part):
-                return compiled.kept_with(kind, known, self.traces)
+                return compiled.with_context(kind, known, self.traces)
             return call
 
         return super().watching(kind, compile_and_learn)
 
     def learn(self, kind: str, compiled: bare_calls.Compiled, known: Any) -> None:
-        """A graph of this kind is compiled, or was found; `known` is what a call that does no more
-        needs to know, None where it has more to do."""
+        """Record a graph that was compiled or found on disk.
+
+        `known` has the facts for a bare call, or is None if a call needs more.
+        """
         if known is None or (kind != "backward" and not self.plain):
             return
         if kind == "inference" and not self.gradients:
@@ -109,7 +108,7 @@ class FirstCall(Around):
             self.backwards = compiled, known
 
     def call(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
-        """What Dynamo's code calls."""
+        """Return the function that Dynamo's code calls."""
         if not self.pretends:
             return self._shortest(wrapped)
         first, then = iter([wrapped]), self._shortest(wrapped)
@@ -125,7 +124,7 @@ class FirstCall(Around):
                 return self.direct(*args)
             results = wrapped(*args)
             function = bare_calls.function_behind(results)
-            if function is not None:  # several threads may come here; each finds the same
+            if function is not None:  # several threads can get here, with the same result
                 self.direct = bare_calls.direct_call(*forwards, *backwards, function)
             return results
 

@@ -1,10 +1,11 @@
-"""Calls of `flex_attention` that need no matrix of scores: which they are, and what runs in their
-place (`codegen/attention/triton_flash.py` and `cpp_flash.py` have the kernels).
+"""Replaces calls of `flex_attention` by kernels that store no score matrix.
+
+`codegen/attention/triton_flash.py` and `cpp_flash.py` print the kernels.
 
     flex_attention(q, k, v, score_mod, block_mask)    →    one kernel, two for a backward
 
-A call stays two products and a softmax where numbers have 64 bits, or gradients are asked for on a
-CPU, or of what the user's functions read.
+A call remains two matrix products and a softmax for 64-bit numbers, for gradients on a CPU, and for
+gradients of tensors that the user functions read.
 
 Inductor: `kernel/flex/flex_attention.py`.
 """
@@ -56,13 +57,13 @@ from inductor_lab.compiler.torch_door.torch_api import expression_of, specialize
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 WIDEST = 256
-"""Numbers of a query or a value, of which a program has whole rows at hand."""
+"""The maximum width of a query or a value, because a program holds complete rows."""
 DEVICES = {"cpu": "cpp", "cuda": "triton"}
-"""Where kernels run, and their languages."""
+"""The devices with kernels, and the language of each."""
 MOST_KERNELS = 256
-"""Kept to be used again by equal layers."""
+"""The maximum number of cached kernels, which equal layers share."""
 MOST_SIZES = 64
-"""For which a call with symbolic ones keeps what they mean."""
+"""The maximum number of sizes for which a call with symbolic sizes caches the numbers."""
 FORWARD = ("query", "key", "value", "score_mod", "block_mask", "scale", "options", "score_given",
            "mask_given")  # fmt: skip
 BACKWARD = ("query", "key", "value", "result", "logs_rows", "grad", "grad_logs", "score_mod",
@@ -71,7 +72,7 @@ BACKWARD = ("query", "key", "value", "result", "logs_rows", "grad", "grad_logs",
 LISTS = ("shown_keys_counts", "shown_keys_indices", "whole_keys_counts", "whole_keys_indices",
          "shown_queries_counts", "shown_queries_indices", "whole_queries_counts",
          "whole_queries_indices")  # fmt: skip
-"""The lists of a block mask; of blocks that are not shown whole, the mask says what is shown."""
+"""The lists of a block mask.  `shown` blocks are partially masked, `whole` blocks are not."""
 OF_FORWARD = ("out", "logs_rows", "tops_rows")
 OF_BACKWARD = ("of_query_out", "of_key_out", "of_value_out")
 TILES = {
@@ -82,20 +83,21 @@ TILES = {
     ),
     "of_keys": ((128, Tile(64, 64, 4, 3)), (256, Tile(32, 64, 4, 4)), (1024, Tile(32, 32, 4, 1))),
 }  # fmt: skip
-"""For each kernel, (up to so many bytes of a row, the tile): the best of eight for rows of 128 and
-256 bytes on an H100 (2026-11-25, torch 2.11; causal, 4 x 16 x 2048, and a window of 256 in 8192);
-others were not measured.  "of all" is a forward that visits all keys (2026-11-26)."""
+"""For each kernel, (maximum bytes of a row, tile): the best of eight tiles for rows of 128 and 256
+bytes on an H100 (2026-11-25, torch 2.11; causal, 4 x 16 x 2048, and a window of 256 in 8192);
+other rows were not measured.  "of all" is a forward that visits all keys (2026-11-26)."""
 
 
 def flash(
     node: Node, items: Mapping[str, Any], table: Mapping[Any, Decomposition], known: Known,
     wanted: Sequence[str] = OF_FORWARD,
 ) -> bool:  # fmt: skip
-    """Let kernels of ours run in the place of a call; False if the call stays.
+    """Replace a call by our own kernels; return False if this is not possible.
 
-    `items` are the operator's arguments by name, and `wanted` are the first results of a forward.
-    The user's functions are decomposed by `table`; what is `known` of them stays so for equal
-    calls."""
+    `items` has the arguments of the operator by name.  `wanted` has the names of the first results
+    of a forward.  `table` decomposes the user functions.  `known` caches their programs for equal
+    calls.
+    """
     call = Call(node, items, table, known, wanted)
     kernels = call.kernels() if call.fits() else None
     if kernels is None:
@@ -107,7 +109,7 @@ def flash(
     absent = len(node.meta["val"]) - len(results)
     place = code_line(node.stack_trace or "")
     run = Flash(kernels, shapes, call.made, results, absent, call.reached, place)
-    if not run.knows_all():
+    if not run.binds_all_symbols():
         return False
     if kernels[0].language == "cpp" or torch.cuda.is_available():
         run.begin()
@@ -119,23 +121,27 @@ def flash(
 
 
 def arguments_of(call: Node) -> dict[str, Any]:
-    """What a call of one of the two operators is given, by name."""
+    """Return the arguments of a call of one of the two operators, by name."""
     names = FORWARD if len(call.args) == len(FORWARD) else BACKWARD
     return dict(zip(names, call.args, strict=True))
 
 
 def language_of(tensor: Tensor) -> str | None:
-    """That of kernels where the tensor is; None without any."""
+    """Return the language of kernels for the device of a tensor, or None."""
     return DEVICES.get(tensor.device.type)
 
 
 @dataclass(frozen=True, eq=False)
 class Flash(Written):
-    """The kernels of a call, one after the other.
+    """The kernels of a call, in order.
 
-    `given` is what it is given, by name and in order; `made` is what kernels make, of which
-    `results` are returned, and then so many that are `absent`.  Each pair of `reached` is a number
-    of rows, and how many rows the lists of blocks are for at least.  `place` is the user's line."""
+    given     its inputs, by name and in order
+    made      the outputs of the kernels
+    results   the names of outputs that are returned
+    absent    the number of results that are None, after these
+    reached   pairs of a number of rows, and the number of rows that the lists of blocks cover
+    place     the user's line
+    """
 
     kernels: tuple[Kernel, ...]
     given: Mapping[str, Operand]
@@ -149,7 +155,7 @@ class Flash(Written):
         return "\n\n".join(str(kernel) for kernel in self.kernels)
 
     def begin(self) -> None:
-        """Have the kernels compiled, in threads."""
+        """Start to compile the kernels in threads."""
         _ = self.launches
 
     @cached_property
@@ -162,24 +168,26 @@ class Flash(Written):
                 launch.function.wait()
 
     @cached_property
-    def told_by(self) -> Mapping[sympy.Symbol, tuple[int, int]]:
-        """Symbols, and which size of which tensor tells each."""
+    def symbol_sources(self) -> Mapping[sympy.Symbol, tuple[int, int]]:
+        """Maps each symbol to the input and the dimension whose size it is."""
         shapes = (operand.shape for operand in self.given.values())
         return {size: (n, dim) for n, shape in enumerate(shapes) for dim, size in enumerate(shape)
                 if isinstance(size, sympy.Symbol)}  # fmt: skip
 
-    def knows_all(self) -> bool:
-        """Do the tensors tell all sizes?"""
-        asked: list[Size] = [p.symbol for k in self.kernels for p in k.parameters if p.symbol]
-        asked += [n for operand in self.made.values() for n in (*operand.shape, *operand.stride)]
-        asked += [n for pair in self.reached for n in pair]
-        return all(n.free_symbols <= self.told_by.keys() for n in asked if not isinstance(n, int))
+    def binds_all_symbols(self) -> bool:
+        """Do the sizes of the inputs bind all symbols?"""
+        bound = self.symbol_sources.keys()
+        used: list[Size] = [p.symbol for k in self.kernels for p in k.parameters if p.symbol]
+        used += [n for operand in self.made.values() for n in (*operand.shape, *operand.stride)]
+        used += [n for pair in self.reached for n in pair]
+        return all(n.free_symbols <= bound for n in used if not isinstance(n, int))
 
     def __call__(self, *given: Tensor) -> tuple[Any, ...]:
         tensors = dict(zip(self.given, given, strict=True))
-        sizes, numbers = self.sizes(*(given[n].shape[dim] for n, dim in self.told_by.values()))
-        if self.told_by and not all(_is_short(t.shape[2:], t.stride()[2:]) for t in given):
-            raise IndexOutOfRange("a head of this attention has 2**31 elements or more", self.place)
+        sources = self.symbol_sources.values()
+        sizes, numbers = self.sizes(*(given[n].shape[dim] for n, dim in sources))
+        if sources and not all(_is_short(t.shape[2:], t.stride()[2:]) for t in given):
+            raise IndexOutOfRange("an attention head has 2**31 elements or more", self.place)
         for name, (size, stride) in sizes.items():
             dtype, device = self.made[name].dtype, given[0].device
             tensors[name] = torch.empty_strided(size, stride, dtype=dtype, device=device)
@@ -192,19 +200,21 @@ class Flash(Written):
 
     @cached_property
     def sizes(self) -> Callable[..., tuple[dict[str, Any], list[list[int]]]]:
-        """From what the symbols are, the sizes and strides of what is made, and for each kernel the
-        numbers that it is given."""
+        """A function of the values of the symbols.
+
+        It returns the sizes and strides of the outputs, and the number arguments of each kernel.
+        """
         return lru_cache(MOST_SIZES)(self._sizes)
 
     def _sizes(self, *values: int) -> tuple[dict[str, Any], list[list[int]]]:
-        symbols = dict(zip(self.told_by, values, strict=True))
+        symbols = dict(zip(self.symbol_sources, values, strict=True))
 
         def known(numbers: Iterable[Size]) -> list[int]:
             return [concrete(n, symbols) for n in numbers]
 
         for rows, listed in map(known, self.reached):
             if rows > listed:
-                said = f"a block mask for {listed} rows does not reach all {rows}"
+                said = f"a block mask for {listed} rows does not cover all {rows}"
                 raise IndexOutOfRange(said, self.place)
         made = {name: (known(m.shape), known(m.stride)) for name, m in self.made.items()}
         asked = ((p.symbol for p in k.parameters if p.symbol is not None) for k in self.kernels)
@@ -212,10 +222,10 @@ class Flash(Written):
 
 
 class Call:
-    """A call of one of the two operators, or of what is one in other words.
+    """A call of one of the two operators, or an equivalent call.
 
-    items    what it is given, by name: nodes, numbers and None
-    values   the same, with fake tensors and functions in the place of nodes
+    items    the arguments by name: nodes, numbers and None
+    values   the same, with fake tensors and functions instead of nodes
     """
 
     def __init__(
@@ -243,8 +253,7 @@ class Call:
 
     @cached_property
     def sparse(self) -> tuple[int, int] | None:
-        """The lengths of blocks in lists, which a graph is compiled for; None if only a call tells
-        them."""
+        """The lengths of listed blocks, to which the graph is specialized; None if symbolic."""
         rows, columns = map(specialized, self.values["block_mask"][-3:-1])
         return None if rows is None or columns is None else (rows, columns)
 
@@ -253,16 +262,16 @@ class Call:
 
     @cached_property
     def made(self) -> dict[str, Operand]:
-        """What kernels make."""
+        """The outputs of the kernels."""
         names = OF_BACKWARD if self.backward else self.wanted
         results = map(_operand, flat(self.node.meta["val"]))
         made = dict(zip(names, results, strict=False))
         return made | ({"inner_rows": self.operand("logs_rows")} if self.backward else {})
 
-    # ---- which --------------------------------------------------------------------------------
+    # ---- checks -------------------------------------------------------------------------------
 
     def fits(self) -> bool:
-        """Are there kernels for such operands?"""
+        """Are there kernels for these operands?"""
         query, key, value = (self.values[name] for name in FORWARD[:3])
         tensors = list(flat(self.values.values()))
         alike = query.dtype == key.dtype == value.dtype and query.dtype in DTYPES
@@ -278,25 +287,28 @@ class Call:
         narrow = max(query.shape[3], value.shape[3]) <= WIDEST and not empty
         short = all(_is_short(t.shape, t.stride()) for t in tensors if _is_fixed(t))
         numbers = all(isinstance(self.values[f"in{n}"], Tensor) for n in range(len(self.given)))
-        fits = narrow and short and numbers and not (self.backward and self._asks_more())
+        fits = narrow and short and numbers and not (self.backward and self._more_gradients())
         return fits and self.sparse is not None
 
-    def _asks_more(self) -> bool:
-        """Are gradients needed of what the user's functions read, or of keys that batches share?"""
+    def _more_gradients(self) -> bool:
+        """Are there gradients of tensors that user functions read, or of keys shared by batches?"""
         others = [user for user in self.node.users if user.args[1] == 3]
         shared = self.operand("query").shape[0] != self.operand("key").shape[0]
         return shared or self.values["grad"] is None or any(map(len, (u.users for u in others)))
 
-    # ---- what runs ----------------------------------------------------------------------------
+    # ---- kernels ------------------------------------------------------------------------------
 
     def kernels(self) -> tuple[Kernel, ...] | None:
-        """The kernels, or None if the user's functions are more than one pointwise nest, or lists
-        do not reach all blocks."""
+        """Return the kernels, or None.
+
+        None means that the user functions are not a single pointwise nest, or that the lists do not
+        cover all blocks.
+        """
         keys = self.visits("keys", "rows")
         queries = self.visits("queries", "columns") if self.backward else keys
         if not keys or not queries:
             return None
-        name = re.sub(r"_[0-9]+$", "", self.node.name)  # equal layers have equal texts
+        name = re.sub(r"_[0-9]+$", "", self.node.name)  # so that equal layers have equal texts
         name = f"{self.language}_{name}"
         made = self.made
         device = str(self.values["query"].device)
@@ -331,7 +343,7 @@ class Call:
         return Attention(query, key, value, given, self.sparse, exact or all_in_one, origins)
 
     def tile(self, kernel: str) -> Tile:
-        """The sizes of the table, no larger than the blocks of lists, which they divide."""
+        """Return the tile from the table, reduced so that it divides the listed blocks."""
         width = max(self.values["query"].shape[3], self.values["value"].shape[3])
         nbytes = width * self.values["query"].dtype.itemsize
         tile = next(tile for most, tile in TILES[kernel] if nbytes <= most)
@@ -342,8 +354,10 @@ class Call:
         return replace(tile, stages=max(min(tile.stages, fitting), 1))
 
     def visits(self, kind: str, along: str) -> tuple[Visit, ...]:
-        """The lists of blocks of keys or queries, or a visit of all where there are no lists; none
-        if they do not reach all of the others."""
+        """Return the visits of keys or queries: the listed blocks, or all if there are no lists.
+
+        Returns () if the lists do not cover all rows.
+        """
         if all(self.items[name] is None for name in LISTS):
             inner = self.inner(False)
             return (Visit("all", inner),) if inner else ()
@@ -365,13 +379,12 @@ class Call:
         return tuple(found) if even else ()
 
     def inner(self, masked: bool) -> Inner | None:
-        """What the user's functions make of scores, with or without the mask; equal calls share it.
-        """
+        """Return the program of the user functions, with or without the mask; cache it."""
         query, read = self.values["query"], [*self.items["score_given"], *self.items["mask_given"]]
-        making, shapes = self._blocks()
+        compute, shapes = self._blocks()
         functions = (self.values["score_mod"], self.values["block_mask"][-1])
         key = (
-            masked, making, self.values["scale"], repr(map_aggregate(shapes, expression_of)),
+            masked, compute, self.values["scale"], repr(map_aggregate(shapes, expression_of)),
             *map(flash_inner.text_of, (*functions, self.values.get("joint"))),
             *(None if isinstance(item, Node) else item for item in read),
             *(self.operand(f"in{n}") for n in range(len(self.given))),
@@ -382,12 +395,12 @@ class Call:
                           for name, (shape, dtype) in shapes.items()}  # fmt: skip
                 tensors = [self.values[f"in{n}"] for n in range(len(self.given))]
                 self.known[key] = flash_inner.inner_of(
-                    making, self.functions, masked, blocks, tensors, self.table
+                    compute, self.functions, masked, blocks, tensors, self.table
                 )
         return self.known[key]
 
-    def _blocks(self) -> tuple[flash_inner.Making, dict[str, Any]]:
-        """What is made of the blocks that a kernel has, and their shapes and types by name."""
+    def _blocks(self) -> tuple[flash_inner.BlockFunction, dict[str, Any]]:
+        """Return the function that is applied to blocks, and the blocks' shapes and dtypes."""
         query, key = self.values["query"], self.values["key"]
         if self.language == "cpp":
             rows, columns = cpp_flash.block_of(self.attention)
@@ -402,7 +415,7 @@ class Call:
         return flash_inner.slopes, blocks
 
     def functions(self, given: tuple[Tensor, ...]) -> Functions:
-        """The user's functions, which read these tensors."""
+        """Return the user functions, which read the tensors `given`."""
         waiting = iter(given)
 
         def filled(items: Any) -> tuple[Any, ...]:
@@ -417,7 +430,7 @@ class Call:
 
 @dataclass(frozen=True)
 class _ByText:
-    """A kernel; equal ones have the same text, types and launch."""
+    """A kernel, compared by its text, types and launch settings."""
 
     text: str
     about: tuple[Any, ...]
@@ -440,7 +453,7 @@ def _loaded(of: _ByText) -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class _Cpp:
-    """A kernel of C++, called with tensors and numbers."""
+    """A C++ kernel that is called with tensors and numbers."""
 
     function: Ahead[Callable[..., None]]
 
@@ -463,6 +476,6 @@ def _is_fixed(fake: Tensor) -> bool:
 
 
 def _is_short(shape: Sequence[int], stride: Sequence[int]) -> bool:
-    """Have places of elements 32 bits?"""
+    """Do the indices of elements fit in 32 bits?"""
     reach = Layout(tuple(shape), tuple(stride)).storage_size
     return isinstance(reach, int) and reach < INT32_REACH

@@ -1,5 +1,6 @@
-"""What the user's functions make of scores, as programs: traced, lowered and scheduled as graphs
-are.  Kernels of attention have the one loop nest that comes of it in their midst.
+"""Compiles user functions on scores to loop programs: they are traced, lowered and scheduled.
+
+Attention kernels contain the resulting loop nest.
 
     score_mod, mask_mod    →    seen[b, h, i, j] = where(i >= j, scores[b, h, i, j] * scale, -inf)
 
@@ -26,9 +27,9 @@ from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
 from inductor_lab.compiler.torch_door.torch_api import make_fx
 
 Known: TypeAlias = dict[tuple[Any, ...], Inner | None]
-"""Programs of users' functions, by what makes them equal."""
-Making: TypeAlias = Callable[..., tuple[Tensor, ...]]
-"""From functions, whether they mask, and blocks that a kernel has, what it needs of them."""
+"""Caches programs of user functions."""
+BlockFunction: TypeAlias = Callable[..., tuple[Tensor, ...]]
+"""A function of the user functions, whether to mask, and the blocks of a kernel."""
 
 
 def seen(functions: Functions, masked: bool, scores: Tensor) -> tuple[Tensor, ...]:
@@ -38,8 +39,10 @@ def seen(functions: Functions, masked: bool, scores: Tensor) -> tuple[Tensor, ..
 def seen_at(
     functions: Functions, masked: bool, scores: Tensor, places: Tensor
 ) -> tuple[Tensor, ...]:
-    """Of scores[1, 1, columns, rows], where `places` has what `codegen/attention/cpp_flash.py`
-    says; those past the ends are taken for the last ones."""
+    """Like `seen`, for scores[1, 1, columns, rows] at `places` (see `cpp_flash.py`).
+
+    Positions beyond the end are clamped to the last one.
+    """
     batch, head, row, column, last_row, last_column = places.unbind()
     columns, rows = (torch.arange(size) for size in scores.shape[2:])
     ends = (row + rows).minimum(last_row), (column + columns).minimum(last_column)
@@ -54,38 +57,41 @@ def slopes(
     return functions.slopes(scores, of_weights, logs, inner, masked)[:2]
 
 
-RESULTS: Mapping[Making, tuple[str, ...]] = {
+RESULTS: Mapping[BlockFunction, tuple[str, ...]] = {
     seen: ("seen",), seen_at: ("scores",), slopes: ("weights", "slopes"),
 }  # fmt: skip
-"""The variables of kernels that the results become."""
+"""The kernel variables to which the results are assigned."""
 
 
 def inner_of(
-    making: Making, functions: Callable[[tuple[Tensor, ...]], Functions], masked: bool,
+    compute: BlockFunction, functions: Callable[[tuple[Tensor, ...]], Functions], masked: bool,
     blocks: Mapping[str, Tensor], read: list[Tensor], table: Mapping[Any, Decomposition],
 ) -> Inner | None:  # fmt: skip
-    """The program, or None if it is more than one pointwise nest.
+    """Return the program, or None if it is not a single pointwise group.
 
-    `blocks` are what a kernel has, by name, and `functions` what the user says, given what is
-    `read`; all are fake.
+    `blocks` has the blocks of a kernel by name.  `functions` returns the user functions, given the
+    tensors that they read (`read`).  All tensors are fake.
     """
 
     def run(*given: Tensor) -> tuple[Tensor, ...]:
-        return making(functions(given[len(blocks) :]), masked, *given[: len(blocks)])
+        return compute(functions(given[len(blocks) :]), masked, *given[: len(blocks)])
 
     traced = make_fx(run, decomposition_table=table)(*blocks.values(), *read)
     traced.graph.eliminate_dead_code()
-    program = lower_graph(traced, making.__name__, Options())
-    schedule = schedule_program(program, FusionOptions(off=("recompute_work",)))  # nothing is kept
+    program = lower_graph(traced, compute.__name__, Options())
+    schedule = schedule_program(program, FusionOptions(off=("recompute_work",)))  # no intermediates
     groups = schedule.groups
     pointwise = len(groups) == len(schedule.steps) == 1 and not program.constants
     if not pointwise or not all(isinstance(nest, Pointwise) for nest in groups[0].nests):
         return None
-    return Inner(schedule, tuple(blocks), RESULTS[making])
+    return Inner(schedule, tuple(blocks), RESULTS[compute])
 
 
 def text_of(function: Any) -> Any:
-    """The text of a graph of the user's; with tensors of its own it is equal to none but itself."""
+    """Return a value that compares user functions: the text of a graph, or the graph itself.
+
+    A graph with its own tensors is only equal to itself.
+    """
     if not isinstance(function, GraphModule):
         return function
     own = any(node.op == "get_attr" for node in function.graph.nodes)

@@ -1,5 +1,7 @@
-"""`flex_attention` with the user's functions compiled: as kernels with them in the midst, or, where
-there are none for it, as two products and a softmax whose loop nests they are part of.
+"""Compiles `flex_attention` with its user functions.
+
+A call becomes attention kernels that contain the user functions.  If there are no kernels for it,
+it becomes two matrix products and a softmax, which are fused with the user functions.
 
     flex_attention(q, k, v, score_mod, mask)   →   s = score_mod(q @ k.mT * scale, b, h, i, j)
                                                    softmax(where(mask(b, h, i, j), s, -inf)) @ v
@@ -26,14 +28,16 @@ from inductor_lab.compiler.rewrite.rewrites import Fired
 
 
 def calls_of(module: GraphModule) -> list[Node]:
-    """Where the two operators are called."""
+    """Return the calls of the two operators."""
     find = module.graph.find_nodes
     return [call for op in DEFINITIONS for call in find(op="call_function", target=op)]
 
 
 def forget_blocks(module: GraphModule) -> None:
-    """Leave lists of blocks, which only kernels for a GPU read, out of other backwards: a forward
-    would make and keep them."""
+    """Remove the lists of blocks from the arguments of backwards that do not use GPU kernels.
+
+    Only GPU kernels read them.  Otherwise, a forward would compute and save them.
+    """
     for call in module.graph.find_nodes(op="call_function", target=BACKWARD):
         if language_of(operand(call).meta["val"]) == "triton":
             continue
@@ -46,7 +50,7 @@ def forget_blocks(module: GraphModule) -> None:
 
 
 def flex_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Compile attention with functions of the user's together with them."""
+    """Compile calls of attention together with their user functions."""
     calls = calls_of(module)
     table = decomposition_table(lowered()) if calls else {}
     known: Known = {}

@@ -1,13 +1,12 @@
-"""What `flex_attention` and its gradient are, in terms of ATen: two products, and between them what
-the user's functions say.
+"""Defines `flex_attention` and its gradient in terms of ATen: two products and the user functions.
 
     s = score_mod(q @ k.mT * scale, b, h, i, j)
     s = where(mask_mod(b, h, i, j), s, -inf)
     softmax(s) @ v
 
-Numbers between products have 32 bits, or 64 where those of the products have.
+Values between the products are float32, or float64 if the operands are.
 
-Inductor: `kernel/flex/`, templates alone.
+Inductor: `kernel/flex/`, which has only templates.
 """
 
 from __future__ import annotations
@@ -22,18 +21,19 @@ from torch import Tensor
 
 Function: TypeAlias = Callable[..., Any]
 Given: TypeAlias = tuple[Any, ...]
-"""What a function of the user's reads besides its arguments."""
+"""The tensors that a user function reads in addition to its arguments."""
 LOG2_E = 1 / math.log(2)
 
 
 @dataclass(frozen=True)
 class Functions:
-    """What the user says of a score and its place: `score_mod(score, b, h, i, j, *score_given)` and
+    """The user functions: `score_mod(score, b, h, i, j, *score_given)` and
     `mask_mod(b, h, i, j, *mask_given)`.
 
-    `joint` takes what `score_mod` does, with the gradient of its result before what is given, and
-    returns the gradients of all that `score_mod` takes.  `places` are those of scores, batches,
-    heads, rows and columns; with them the columns come before the rows.
+    `joint` takes the arguments of `score_mod`, with the gradient of its result before
+    `score_given`.  It returns the gradients of all arguments of `score_mod`.  `places` has the
+    positions of scores: batches, heads, rows and columns.  If given, columns come before rows in
+    scores.
     """
 
     score_mod: Function
@@ -45,7 +45,7 @@ class Functions:
     places: tuple[Tensor, ...] | None = None
 
     def seen(self, products: Tensor, masked: bool = True) -> Tensor:
-        """What the softmax is taken of; `products` are queries times keys, [B, H, M, N]."""
+        """Return the input of the softmax; `products` are queries times keys, [B, H, M, N]."""
         scores = products * self.scale
         seen: Tensor = self._at_each(scores, self.score_mod, (scores,), self.score_given)
         return torch.where(self.shown(scores), seen, -math.inf) if masked else seen
@@ -57,10 +57,12 @@ class Functions:
     def slopes(
         self, products: Tensor, of_weights: Tensor, logs: Tensor, inner: Tensor, masked: bool = True
     ) -> tuple[Tensor, ...]:
-        """The weights of the softmax, the gradient of `products`, and those of `score_given`.
+        """Return the softmax weights, the gradient of `products`, and those of `score_given`.
 
-        `of_weights` is the gradient of the weights; `logs[B, H, M]` are the logarithms to base 2 of
-        the sums of powers, and `inner[B, H, M]` each row of the result times its gradient."""
+        of_weights        the gradient of the weights
+        logs[B, H, M]     the base-2 logarithms of the sums of powers
+        inner[B, H, M]    for each row, the sum of the result times its gradient
+        """
         scores, logs = products * self.scale, logs.unsqueeze(-1)
         powers = (self.seen(products, masked) - logs / LOG2_E).exp()
         weights = torch.where(logs == -math.inf, 0.0, powers)
@@ -76,10 +78,11 @@ class Functions:
     def _at_each(
         self, scores: Tensor, function: Any, score: Given, given: Given, *gradient: Tensor
     ) -> Any:
-        """`function` at each score, which it is told the place of.
+        """Apply `function` to each score and its position.
 
-        With a gradient the results are gradients: of the score, and of what is given, for all
-        scores together."""
+        With a gradient, the results are the gradients of the scores, and of the tensors in `given`,
+        summed over all scores.
+        """
         none = (None,) * len(given)
         results: Any = [0, None, None, None, None, *none] if gradient else 0
         for dim in (2, 3, 1, 0) if self.places else (3, 2, 1, 0):
@@ -98,8 +101,11 @@ def forward(
     query: Tensor, key: Tensor, value: Tensor, score_mod: Function, block_mask: Given,
     scale: float, _: Any, score_given: Given = (), mask_given: Given = (),
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """The result [B, Hq, M, Dv]; for each row, [B, Hq, M], the logarithm to base 2 of the sum of
-    its powers, and its largest score.  A row in which all is masked gives 0."""
+    """Return the result [B, Hq, M, Dv], and two values for each row, [B, Hq, M].
+
+    These are the base-2 logarithm of the sum of its powers, and its largest score.  The result of a
+    fully masked row is 0.
+    """
     functions = Functions(score_mod, block_mask[-1], scale, score_given, mask_given)
     seen = functions.seen(_products(query, key))
     largest = seen.amax(-1, keepdim=True)
@@ -117,7 +123,7 @@ def backward(
     grad_logs: Tensor | None, score_mod: Function, joint: Function, block_mask: Given,
     scale: float, _: Any, score_given: Given = (), mask_given: Given = (),
 ) -> tuple[Any, ...]:  # fmt: skip
-    """The gradients of query, key and value, and of what `score_mod` reads."""
+    """Return the gradients of query, key and value, and of the tensors that `score_mod` reads."""
     functions = Functions(score_mod, block_mask[-1], scale, score_given, mask_given, joint)
     products = _products(query, key)
     grad_out = torch.zeros_like(out) if grad_out is None else grad_out
@@ -143,7 +149,7 @@ DEFINITIONS: dict[Any, Function] = {FORWARD: forward, BACKWARD: backward}
 
 
 def _products(rows: Tensor, others: Tensor) -> Tensor:
-    """`rows[B, Hq, M, D] @ others[B, Hkv, N, D].mT`, the sums not rounded to half precision."""
+    """Return `rows[B, Hq, M, D] @ others[B, Hkv, N, D].mT`, in float32 for 16-bit operands."""
     wide = torch.promote_types(rows.dtype, torch.float32)
     a, b = _in_groups(rows, others), _for_each(rows, others).mT
     if rows.dtype == wide or rows.device.type != "cuda":
@@ -154,15 +160,15 @@ def _products(rows: Tensor, others: Tensor) -> Tensor:
 
 
 def _in_groups(rows: Tensor, others: Tensor) -> Tensor:
-    """[B, Hq, M, D] as [B * Hkv, Hq // Hkv * M, D]: heads that share keys are one matrix."""
+    """Reshape [B, Hq, M, D] to [B * Hkv, Hq // Hkv * M, D], a matrix for heads that share keys."""
     return rows.reshape(rows.shape[0] * others.shape[1], -1, rows.shape[3])
 
 
 def _for_each(rows: Tensor, others: Tensor) -> Tensor:
-    """Keys or values as [B * Hkv, N, D]; where there are one batch's, they are there for each."""
+    """Reshape keys or values to [B * Hkv, N, D], expanding a batch of size 1."""
     return others.expand(rows.shape[0], *others.shape[1:]).flatten(0, 1)
 
 
 def _for_all(gradient: Tensor, others: Tensor) -> Tensor:
-    """The gradient of keys or values, from that of each batch's."""
+    """Return the gradient of keys or values, summed over batches that share them."""
     return gradient.view(-1, *others.shape[1:]).sum_to_size(others.shape)

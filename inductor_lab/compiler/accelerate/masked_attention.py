@@ -1,12 +1,13 @@
-"""Attention with a mask on a GPU: a kernel of ours in the place of the library's.
+"""Replaces the library's attention with a mask on a GPU by our own kernel.
 
     _scaled_dot_product_cudnn_attention(q, k, v, mask)    →    scores = tl.dot(queries, keys) + mask
 
-cuDNN's kernel takes nearly twice its time once there is a mask, and torch's own three times.  One
-that goes through keys as `flex_attention`'s does, and adds the mask to the scores at hand, takes
-0.7 of cuDNN's (`benchmarks/RESULTS.md`).  A forward alone: a gradient needs what the library keeps.
+With a mask, cuDNN's kernel takes nearly twice as long, and torch's own kernel three times as long.
+Our kernel visits keys as the kernel for `flex_attention` does, and adds the mask to each block of
+scores.  It takes 0.7 of cuDNN's time (`benchmarks/RESULTS.md`).  Only a forward without gradient is
+replaced, because a gradient needs tensors that the library saves.
 
-Inductor: keeps the library's.
+Inductor: calls the library.
 """
 
 from __future__ import annotations
@@ -36,17 +37,18 @@ OPERATORS = (
     aten._scaled_dot_product_cudnn_attention.default,
     aten._scaled_dot_product_efficient_attention.default,
 )
-"""Those that torch chooses for a mask."""
+"""The operators that torch calls if there is a mask."""
 WIDTHS = (16, 32, 64, 128, 256)
-"""Numbers of a query.  Others are padded to the next of these: at 80 the library is as fast."""
+"""The supported widths of a query.  Others would be padded.  At 80, the library is as fast."""
 FEWEST = 32
-"""Queries; for fewer a block of 64 is mostly empty: for one the library takes a quarter."""
+"""The minimum number of queries.  With fewer, a block of 64 is mostly empty.  For a single query,
+the library takes a quarter of the time."""
 ALL_BLOCKS = (1, 1, *[None] * len(LISTS), WHOLE_LENGTH, WHOLE_LENGTH, None)
-"""A block mask that shows all."""
+"""A block mask that shows all blocks."""
 
 
 def masked_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
-    """Compile attention that is given a mask as a kernel that adds it to the scores at hand."""
+    """Compile attention with a mask to a kernel that adds the mask to each block of scores."""
     find = module.graph.find_nodes
     calls = [call for op in OPERATORS for call in find(op="call_function", target=op)]
     calls = [call for call in calls if "flash_attention" not in off and is_plain(call)]
@@ -59,8 +61,11 @@ def masked_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) 
 
 
 def is_plain(call: Node) -> bool:
-    """Is a mask given, nothing drawn at random, nothing wanted but the result, and our kernel the
-    faster one?  With 32 bits, where products are not rounded, it takes twice the library's time."""
+    """Can our kernel replace the call, and is it faster?
+
+    There must be a mask, no dropout, and no use of other results.  For float32, whose products are
+    not rounded, our kernel takes twice the time of the library.
+    """
     given, query = _arguments(call), operand(call).meta["val"]
     others = any(user.args[1] != 0 and user.users for user in call.users)
     plain = given["mask"] is not None and not (given["dropout_p"] or given["is_causal"] or others)
@@ -69,13 +74,13 @@ def is_plain(call: Node) -> bool:
 
 
 def _arguments(call: Node) -> dict[str, Any]:
-    """What the call is given, by name; its mask is `mask`, whatever the operator calls it."""
+    """Return the arguments of the call by name.  The name of the mask is always `mask`."""
     given = by_name(call.target, call.args, call.kwargs)
     return given | {"mask": given.get("attn_bias", given.get("attn_mask"))}
 
 
 def _items(call: Node) -> dict[str, Any]:
-    """The call as one of `flex_attention`."""
+    """Return the arguments of an equivalent call of `flex_attention`."""
     given = _arguments(call)
     width = given["query"].meta["val"].shape[-1]
     scale = width**-0.5 if given["scale"] is None else given["scale"]
@@ -87,7 +92,7 @@ def _items(call: Node) -> dict[str, Any]:
 
 
 def added(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor, mask: Tensor) -> Tensor:
-    """A score and what the mask has for its place; where its size is 1 it is the same for all."""
+    """Return the score plus the mask at its position; dimensions of size 1 are broadcast."""
     places = zip(mask.shape, (b, h, i, j)[4 - mask.dim() :], strict=True)
     at = tuple(0 if isinstance(size, int) and size == 1 else place for size, place in places)
     return score + mask[at]

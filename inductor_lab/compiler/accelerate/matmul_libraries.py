@@ -1,9 +1,9 @@
-"""Which library multiplies two matrices, and how: measured here, once for each size.
+"""Measures which library is the fastest for a matrix product, once for each size.
 
-ATen sends float32 products to MKL.  On some CPUs oneDNN, which torch also has, is twice as fast, on
-others it is not.  Either is faster with a weight that was packed before (`accelerate/packing.py`).
-All candidates are timed on matrices of the sizes at hand; the answer is kept in the user's cache
-directory, for this CPU, this number of threads and this torch.
+ATen calls MKL for float32 products.  On some CPUs, oneDNN, which torch also includes, is twice as
+fast.  Both are faster with a packed weight (`accelerate/packing.py`).  All candidates are timed on
+matrices of the given sizes.  The result is stored in the user's cache directory, for this CPU,
+number of threads and torch version.
 
 Inductor: `fx_passes/mkldnn_fusion.py`, which decides by rules and packs frozen weights, and
 `select_algorithm.py`, which measures templates.
@@ -44,25 +44,25 @@ from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 ONEDNN = "mkldnn._linear_pointwise.default"
 PRODUCTS = {"aten.mm.default": 0, "aten.addmm.default": 1}
-"""The operators that may be replaced, and where their first matrix is among the arguments."""
+"""The operators that can be replaced, with the position of their first matrix argument."""
 
 SMALLEST = 20_000_000
-"""Floating-point operations below which the choice does not matter.  The limits of
-this file are chosen; the products themselves are measured on the user's machine."""
+"""With fewer floating-point operations, the choice does not matter.  The limits in this file are
+chosen.  The products are measured on the user's machine."""
 OPERATIONS_A_BYTE = 5
-"""How many of them take as long as reading a byte of the weight."""
+"""The number of floating-point operations that take as long as reading one byte of the weight."""
 ROUNDS = range(3, 12)
 SECONDS = 0.06
-"""Measuring ends after the round in which that much is spent, within these numbers of rounds."""
+"""A measurement ends after the round in which this time is exceeded, within `ROUNDS`."""
 STEADY = 1.5
-"""The median of a candidate's times may be so many times the best one; else the machine had other
-work, and all are measured anew, at most `ATTEMPTS` times."""
+"""The maximum ratio of the median and the minimum time of a candidate.  If it is exceeded, the
+machine was busy, and all candidates are measured again, at most `ATTEMPTS` times."""
 ATTEMPTS = 3
 ANSWER = "seconds.json"
 
 
 class Unsteady(Exception):
-    """The times of a busy machine: used for now, and not kept."""
+    """The times were measured on a busy machine.  They are used, but not stored."""
 
     def __init__(self, seconds: dict[str, float]) -> None:
         self.seconds = seconds
@@ -73,7 +73,7 @@ class Unsteady(Exception):
 class Product:
     """The operands of one matrix product, as views of buffers: `bias + a @ b`.
 
-    `weight` is the input that `b` is, as it is or transposed, if that may be packed.
+    `weight` is the graph input that `b` is equal to, or its transpose, if it can be packed.
     """
 
     bias: BufferView | None
@@ -97,7 +97,7 @@ class Product:
 
     @property
     def rows(self) -> BufferView:
-        """`b` as linear takes it, one row for each column of the result."""
+        """`b` in the layout of `linear`: one row for each column of the result."""
         return replace(self.b, layout=flipped(self.b.layout))
 
 
@@ -108,9 +108,9 @@ def flipped(layout: Layout) -> Layout:
 def choose_libraries(
     schedule: Schedule, options: Options, *, trained: bool = False
 ) -> tuple[Schedule, tuple[Choice, ...]]:
-    """The schedule with the fastest candidate for each matrix product, and the measurements.
+    """Return the schedule with the fastest candidate for each matrix product, and the measurements.
 
-    Where a backward belongs to it (`trained`), weights change too often to be packed.
+    If it has a backward (`trained`), weights change too often to be packed.
     """
     if options.matmul != "measured" or options.target is not None:
         return schedule, ()
@@ -129,12 +129,12 @@ def choose_libraries(
         question = question_of(call.op, product)
         choice = choices.get(question) or measured(question, product, options.cache)
         choices[question] = choice
-        steps[position] = rewritten(call, product, choice)
+        steps[position] = library_call(call, product, choice)
     return replace(schedule, steps=tuple(steps)), tuple(choices.values())
 
 
-def rewritten(call: ExternCall, product: Product, choice: Choice) -> ExternCall:
-    """The call of the chosen library."""
+def library_call(call: ExternCall, product: Product, choice: Choice) -> ExternCall:
+    """Return the call of the chosen library."""
     if choice.packed is not None and product.weight is not None:
         weight = BufferView(product.weight.name, product.weight.layout)
         transposed = product.rows.layout != weight.layout
@@ -147,8 +147,11 @@ def rewritten(call: ExternCall, product: Product, choice: Choice) -> ExternCall:
 
 
 def product_of(call: ExternCall, program: LoopProgram) -> Product | None:
-    """The operands, if oneDNN's linear computes the same: both matrices on the CPU, of fixed sizes
-    and a dtype that it knows; a bias of one number for each column."""
+    """Return the operands if oneDNN's linear can compute the product, or None.
+
+    Both matrices must be on the CPU, with static sizes and a supported dtype.  A bias must have one
+    number for each column.
+    """
     at = PRODUCTS.get(call.op)
     if at is None or (call.kwargs and any(value != 1 for _, value in call.kwargs)):
         return None
@@ -170,8 +173,10 @@ def product_of(call: ExternCall, program: LoopProgram) -> Product | None:
 
 
 def with_weights(schedule: Schedule, products: Mapping[int, Product]) -> dict[int, Product]:
-    """The products with their weights, where these are whole inputs that only products read: a
-    kernel of ours would ask for a pointer that it could write through."""
+    """Set the weight of each product if it is a complete input that only products read.
+
+    Our own kernels would request a writable pointer, which ends copy-on-write (see `packing.py`).
+    """
     buffers = schedule.program.buffers
     others = (step for position, step in enumerate(schedule.steps) if position not in products)
     read = frozenset[str]().union(*map(needed_by, others))
@@ -188,7 +193,7 @@ def with_weights(schedule: Schedule, products: Mapping[int, Product]) -> dict[in
 
 
 Question: TypeAlias = tuple[str, ...]
-"""All that the times depend on: equal products of a graph are measured once."""
+"""Everything that the times depend on.  Equal products of a graph are measured once."""
 
 
 def question_of(op: str, product: Product) -> Question:
@@ -201,7 +206,7 @@ def question_of(op: str, product: Product) -> Question:
 
 
 def measured(question: Question, product: Product, cache: bool = True) -> Choice:
-    """The time of each candidate, from the cache or measured."""
+    """Return the time of each candidate, from the cache or measured."""
 
     def build(folder: Path) -> None:
         (folder / ANSWER).write_text(json.dumps(timed(product)), encoding="ascii")
@@ -220,31 +225,31 @@ def measured(question: Question, product: Product, cache: bool = True) -> Choice
 
 
 def timed(product: Product) -> dict[str, float]:
-    """Seconds of the quickest of some calls of each candidate, in turns, on random matrices.
+    """Return the minimum seconds of each candidate over interleaved calls on random matrices.
 
-    Raises Unsteady where the calls of one candidate take too different times.
+    Raises Unsteady if the times of a candidate vary too much.
     """
     wait_for_all()
     with without_modes(), torch.no_grad():
         candidates = candidates_of(product)
         best: dict[str, float] = {}
         for _ in range(ATTEMPTS):
-            took = in_turns(candidates)
+            took = interleaved_times(candidates)
             best = {name: min(*times, best.get(name, times[0])) for name, times in took.items()}
             if all(median(times) <= STEADY * best[name] for name, times in took.items()):
                 return best
     raise Unsteady(best)
 
 
-def in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
-    """Seconds of some calls of each candidate."""
+def interleaved_times(candidates: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """Return the seconds of several calls of each candidate, interleaved."""
     took: dict[str, list[float]] = {candidate: [] for candidate in candidates}
     begin = time.perf_counter()
     for number in range(ROUNDS.stop):
         for candidate, run in candidates.items():
             start = time.perf_counter()
             run()
-            if number:  # the first call finds cold caches
+            if number:  # the first call has cold caches
                 took[candidate].append(time.perf_counter() - start)
         if number in ROUNDS and time.perf_counter() - begin > SECONDS:
             break
@@ -252,7 +257,7 @@ def in_turns(candidates: Mapping[str, Callable[[], object]]) -> dict[str, list[f
 
 
 def candidates_of(product: Product) -> dict[str, Callable[[], torch.Tensor]]:
-    """Every implementation of a product, on random matrices."""
+    """Return all implementations of a product, on random matrices."""
     a, b = (_random(view.layout, product.dtype) for view in (product.a, product.b))
     bias = None if product.bias is None else _random(product.bias.layout, product.dtype)
     weight = b.t()

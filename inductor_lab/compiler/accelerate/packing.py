@@ -1,24 +1,24 @@
-"""Weights in the order in which a library wants to read them, kept from call to call.
+"""Keeps weights packed in the memory layout of a library across calls.
 
-A library that multiplies by a weight first copies it into blocks; done once, a call takes 10 to
-35 % less.  A convolution does so too; what is folded into its weights (by
-`accelerate/convolutions.py`) is a number for each row, which is compared in each call.
+A library first copies a weight into blocks before it multiplies by it.  If this is done only once,
+a call takes 10 to 35 % less time.  The same holds for convolutions.  The factors that are folded
+into their weights (by `accelerate/convolutions.py`), one for each row, are compared in each call.
 
-The packed copy must never be older than the weight, and a version counter does not tell:
-`p.data.add_(1)`, NumPy and DLPack leave it as it is.  So a weight that is packed is made
-*copy-on-write*.  We hold a twin that shares its memory; whoever asks torch for a pointer to write
-through gives the weight memory of its own first.  Hence, as long as the weight lies where its twin
-lies, nobody has written to it, and where it lies is all that a call has to ask.
+The packed copy must always be up to date.  A version counter cannot ensure this, because
+`p.data.add_(1)`, NumPy and DLPack do not increment it.  Therefore a packed weight is made
+*copy-on-write*: we hold a clone that shares its memory.  When torch is asked for a writable
+pointer, it first moves the weight to new memory.  As long as weight and clone have the same
+address, nobody has written to the weight.  So a call only compares the address.
 
-Who got a raw pointer *before* is not seen by that.  So only a parameter that requires a gradient is
-packed (NumPy refuses these), whose storage nothing else refers to (such as a detached tensor, which
-NumPy or DLPack may have been given), in memory that torch itself allocated, and only in graphs
-without a backward.  What remains: an address that somebody took with `p.data_ptr()`, keeps, and
-writes to after a later call; and `p.untyped_storage().resize_()`, which torch refuses for
-copy-on-write.
+This does not detect writes through a pointer obtained *earlier*.  Therefore a weight is packed only
+if it is a parameter that requires a gradient (NumPy refuses these), if nothing else refers to its
+storage (such as a detached tensor, which NumPy or DLPack could share), if torch allocated its
+memory, and if the graph has no backward.  Two cases remain: somebody keeps an address from
+`p.data_ptr()` and writes to it after a later call; and `p.untyped_storage().resize_()`, which torch
+refuses for copy-on-write storage.
 
-Inductor: `freezing.py` and `fx_passes/mkldnn_fusion.py` pack when a user has set `freezing`, and
-see no later change.
+Inductor: `freezing.py` and `fx_passes/mkldnn_fusion.py` pack if the user has set `freezing`, and do
+not detect later changes.
 """
 
 from __future__ import annotations
@@ -45,26 +45,28 @@ from inductor_lab.compiler.ir.slice_ops import OWN
 from inductor_lab.compiler.torch_door.torch_api import data_address, lazy_clone, storage_references
 
 TRIES = 3
-"""Packings of one weight after which it must have paid before the next one."""
+"""The number of packings of a weight after which packing must have paid off."""
 PAYS = 4
-"""Calls after which a packing has paid (chosen, as the others here, not measured)."""
+"""The number of calls after which a packing has paid off (chosen, like the other limits here)."""
 MOST_FORMS = 2
-"""Packings of one weight that are kept: for a long prompt and for single words, say."""
+"""The maximum number of forms of a weight, for example for a long prompt and for single tokens."""
 NOTHING = torch.empty(0)
 
 State = tuple[Any, ...]
 """The address and the layout of a weight."""
 Form = tuple[Any, ...]
-"""What a packing depends on besides the weight: a library, the sizes of the other operand."""
+"""What a packed form depends on in addition to the weight: library, sizes of the other operand."""
 Pack = Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
-"""`pack(weight, scale)`: the form.  It works on a copy, for libraries ask for pointers that they
-could write through."""
+"""`pack(weight, scale)` returns the form.  It works on a copy, because libraries request writable
+pointers."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """How to pack a weight of one row per column of the result, for that many rows of the other
-    matrix, and to multiply: `multiply(x, packed, weight, bias)`."""
+    """The functions of a library: `pack(weight, rows)` and `multiply(x, packed, weight, bias)`.
+
+    A weight has one row for each column of the result.  `rows` is the number of rows of `x`.
+    """
 
     pack: Callable[[torch.Tensor, int], torch.Tensor]
     multiply: Callable[..., torch.Tensor]
@@ -74,7 +76,7 @@ class Library:
 def onednn(
     x: torch.Tensor, packed: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
-    """`x @ weight.t() + bias` by oneDNN; `packed` may be the weight itself."""
+    """Return `x @ weight.t() + bias`, by oneDNN; `packed` can be the weight itself."""
     product: torch.Tensor = onednn_linear(x, packed, bias, "none", [], "")
     return product
 
@@ -87,7 +89,7 @@ def _mkl(
 
 
 def aten(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """`x @ weight.t() + bias` by ATen's own library."""
+    """Return `x @ weight.t() + bias`, by ATen's library."""
     return torch.mm(x, weight.t()) if bias is None else torch.addmm(bias, x, weight.t())
 
 
@@ -99,10 +101,10 @@ LIBRARIES = {
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A parameter as it is now: its copy-on-write twin, and what was packed from it.
+    """The current state of a parameter: its copy-on-write clone, and its packed forms.
 
-    Each form comes with the factors, one for each row, that the weight was multiplied by.  `uses`
-    counts calls and packings since the weight was first seen.
+    Each form is stored with the factors, one for each row, by which the weight was multiplied.
+    `uses` counts calls and packings since the weight was first seen.
     """
 
     weight: weakref.ref[torch.Tensor]
@@ -115,14 +117,13 @@ class Packed:
         return self.weight() is weight and self.state == state_of(weight)
 
     def form(self, form: Form, pack: Pack, scale: torch.Tensor | None) -> torch.Tensor | None:
-        """Its form for a library; None where the factors, or the sizes that it is packed for,
-        change all the time."""
+        """Return the form for a library, or None if factors or sizes change too often."""
         self.uses["calls"] += 1
         forms = self.forms
         made = forms.get(form)
         if made is not None and _equal(made[1], scale):
             if len(forms) > 1:
-                forms[form] = forms.pop(form, made)  # the last one was used last
+                forms[form] = forms.pop(form, made)  # the most recently used form is the last
             return made[0]
         if not pays(self.uses) and (made is not None or len(forms) >= MOST_FORMS):
             return None
@@ -138,9 +139,9 @@ class Packed:
 class PackedWeights:
     """Packed weights by the identity of the parameter, shared by all graphs of the process.
 
-    They go when the parameter does, when it is used after it was written to, or with
-    `lab.release_memory()`.  No lock: what is found is checked, and never changed but by adding the
-    same again.
+    They are deleted together with the parameter, when it is used after a write, and by
+    `lab.release_memory()`.  There is no lock: entries are checked when they are read, and only
+    equal entries can replace each other.
     """
 
     def __init__(self) -> None:
@@ -148,27 +149,29 @@ class PackedWeights:
 
     @property
     def nbytes(self) -> int:
-        """How much memory the packed copies take: each has the size of its weight."""
+        """The memory of the packed copies.  Each has the size of its weight."""
         return sum(packed.twin.nbytes * len(packed.forms) for packed in list(self._packed.values()))
 
     def get(
         self, weight: torch.Tensor, form: Form, pack: Pack, scale: torch.Tensor | None = None
     ) -> torch.Tensor | None:
-        """The weight, each of its rows times a number of `scale`, in a library's form, which `pack`
-        makes; None if it may not, or need not, be packed."""
+        """Return the packed form of the weight, each row times a number of `scale`.
+
+        `pack` computes the form.  Returns None if packing is not allowed or does not pay off.
+        """
         packed = self._packed.get(id(weight))
         if packed is None or not packed.is_of(weight):
             packed = self._renewed(weight, packed)
         return None if packed is None else packed.form(form, pack, scale)
 
     def release(self) -> int:
-        """Forget all packed weights; returns the bytes."""
+        """Delete all packed weights; return their size in bytes."""
         freed = self.nbytes
         self._packed.clear()
         return freed
 
     def _renewed(self, weight: torch.Tensor, old: Packed | None) -> Packed | None:
-        """Make a weight copy-on-write, if that may be done and has paid so far."""
+        """Make a weight copy-on-write if this is allowed and has paid off so far."""
         number, table = id(weight), self._packed
         uses = Counter[str]()
         if old is not None and old.weight() is weight:
@@ -178,7 +181,7 @@ class PackedWeights:
             return None
         try:
             twin = lazy_clone(weight.detach())
-        except RuntimeError:  # memory that torch did not allocate: NumPy's, or a mapped file
+        except RuntimeError:  # torch did not allocate the memory: NumPy did, or it is a mapped file
             return None
         watch = weakref.ref(weight, lambda _: table.pop(number, None))
         table[number] = packed = Packed(watch, state_of(twin), twin, {}, uses)
@@ -186,7 +189,7 @@ class PackedWeights:
 
 
 def pays(uses: Counter[str]) -> bool:
-    """Is a weight worth another packing, or is it written to too often?"""
+    """Is another packing of a weight worthwhile, or is it written to too often?"""
     return uses["packings"] < TRIES or uses["calls"] >= PAYS * uses["packings"]
 
 
@@ -195,29 +198,29 @@ def _equal(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
 
 
 def _laid_out(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
-    """A copy of a convolution's weight whose channels are last, each row times its factor."""
+    """Return a channels-last copy of the weight of a convolution, each row times its factor."""
     copy = torch.empty_like(weight, memory_format=torch.channels_last).copy_(weight)
     return copy if scale is None else copy.mul_(scale.view(-1, 1, 1, 1))
 
 
 def state_of(weight: torch.Tensor) -> State:
-    """The address and the layout of a tensor, for reading only: it stays copy-on-write."""
+    """Return the address and the layout of a tensor; the tensor stays copy-on-write."""
     where = data_address(weight), weight.storage_offset()
     return (*where, weight.shape, weight.stride(), weight.dtype)
 
 
 def unfit(weight: torch.Tensor) -> str | None:
-    """Why a tensor may not be made copy-on-write; None if it may."""
+    """Return why a tensor must not be made copy-on-write, or None."""
     if type(weight) is not torch.nn.Parameter or not weight.requires_grad:
-        return "it is no parameter that is trained: NumPy may write to it"
+        return "it is not a parameter that requires a gradient: NumPy could write to it"
     last = weight.dim() == 4 and weight.is_contiguous(memory_format=torch.channels_last)
     if not (weight.is_contiguous() or last) or weight.storage_offset():
-        return "it is a part of something"
+        return "it is a view of part of a storage"
     storage = weight.untyped_storage()
     if storage.is_shared():
-        return "another process may write to it"
+        return "another process could write to it"
     if storage_references(storage._cdata) != 2:
-        return "another tensor shares its memory, and may have given it to somebody"
+        return "another tensor shares its memory, through which it could be written to"
     return None
 
 
@@ -229,9 +232,10 @@ def linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
     transposed: bool, library: str, otherwise: str,
 ) -> torch.Tensor:  # fmt: skip
-    """`x @ weight.t() + bias` with the weight packed for a library, or `otherwise` by another.
+    """Return `x @ weight.t() + bias`, with the weight packed for a library.
 
-    A transposed weight is `x @ weight + bias`.
+    If the weight cannot be packed, use the library `otherwise`.  With `transposed`, return
+    `x @ weight + bias`.
     """
     rows = x.shape[0]
 
@@ -251,8 +255,10 @@ def convolution(
     x: torch.Tensor, weight: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor | None,
     stride: list[int], padding: list[int], dilation: list[int], groups: int,
 ) -> torch.Tensor:  # fmt: skip
-    """The convolution of images whose channels are last with `weight`, of which each row is
-    multiplied by a number of `scale`; packed for oneDNN where that may be."""
+    """Return the convolution of channels-last images with `weight`, packed for oneDNN if possible.
+
+    Each row of the weight is multiplied by a number of `scale`.
+    """
     geometry = padding, stride, dilation, groups
 
     def pack(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:

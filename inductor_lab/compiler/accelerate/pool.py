@@ -1,15 +1,15 @@
-"""Memory that stays mapped between calls.
+"""A pool of memory that stays mapped between calls.
 
-A fresh block of some megabytes costs a page fault for every 4 KiB, which is more than most kernels
-take to fill it.  So the blocks that big CPU tensors lie in are kept, and reused once
-nobody holds them: the pool has one tensor for each block, and torch counts who else refers to its
-storage (a tensor, a view, a NumPy array, a DLPack capsule, what autograd saved).
+A new block of several megabytes costs one page fault for every 4 KiB.  This takes longer than most
+kernels need to fill it.  Therefore blocks of large CPU tensors are kept, and reused when they are
+free.  The pool has one tensor for each block.  torch counts the other references to its storage
+(tensors, views, NumPy arrays, DLPack capsules, tensors saved by autograd).
 
-Sizes that may change from call to call are rounded up to one of sixteen classes between two powers
-of two: ever new lengths find blocks too, and there are few classes to keep.  Other sizes are exact,
-so that a result is saved with no surplus, and `as_strided` cannot go past its end.
+Symbolic sizes are rounded up to one of sixteen classes between two powers of two, so that new
+lengths find free blocks, and the number of classes stays small.  Static sizes are exact, so that
+`torch.save` stores no excess bytes, and `as_strided` cannot go beyond the end.
 
-DESIGN, section 7.  Inductor has no counterpart for CPU; its CUDA graph trees ask the same count.
+DESIGN, section 7.  Inductor has no counterpart for CPU; its CUDA graph trees use the same count.
 """
 
 from __future__ import annotations
@@ -32,45 +32,44 @@ from inductor_lab.compiler.torch_door.torch_api import (
 )
 
 LOOKED_AT = 8
-"""Blocks of the right size that are tried before a new one is made."""
+"""The number of blocks of the right size that are tried before a new one is allocated."""
 
 
 class Block:
-    """One storage, held by a flat tensor over it and by the storage's Python object."""
+    """One storage.  The block holds a flat tensor over it and its Python object."""
 
-    __slots__ = ("address", "alone", "identity", "storage", "tensor")
+    __slots__ = ("address", "identity", "storage", "tensor", "unused_count")
 
     def __init__(self, dtype: torch.dtype, nbytes: int) -> None:
         self.tensor = empty_strided_cpu((nbytes // dtype.itemsize,), (1,), dtype)
         self.address = self.tensor.data_ptr()
         self.storage = self.tensor.untyped_storage()
         self.identity = self.storage._cdata
-        self.alone = self.references()
+        self.unused_count = self.references()
 
     def references(self) -> int:
-        """References to the storage: in C++, and its one Python object."""
+        """Return the number of references to the storage, in C++ and to its Python object."""
         return storage_references(self.identity) + getrefcount(self.storage)
 
     def is_free(self) -> bool:
-        """Is the pool's the only reference?  As `references`; asked in each call."""
-        return storage_references(self.identity) + getrefcount(self.storage) == self.alone
+        """Does only the pool refer to it?  Inlines `references`, because every call uses it."""
+        return storage_references(self.identity) + getrefcount(self.storage) == self.unused_count
 
     def is_sound(self) -> bool:
-        """Is it still the memory that was handed out?
+        """Is its memory unchanged?
 
-        A holder may have moved the storage to shared memory, where another process can see it, or
-        have resized it.
+        A user may have moved the storage to shared memory, which other processes can access, or
+        resized it.
         """
         return self.tensor.data_ptr() == self.address
 
 
 class Pool:
-    """Blocks by dtype and size, the size that was used longest ago first; each queue starts with
-    the block handed out longest ago.
+    """Blocks by dtype and size, the least recently used size first.
 
-    At most `limit` bytes are kept, counting blocks that somebody holds, or as many as the largest
-    block has.  Safe across threads, and in a finalizer or signal handler that runs in the midst of
-    a call: what it asks for does not come from the pool.
+    Each queue starts with the least recently used block.  The pool keeps at most `limit` bytes,
+    including blocks in use, or the bytes of the largest block.  The pool is thread-safe.  If a
+    finalizer or signal handler interrupts a call of the pool, it gets memory from elsewhere.
     """
 
     def __init__(self) -> None:
@@ -87,7 +86,7 @@ class Pool:
     def empty(
         self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, nbytes: int
     ) -> torch.Tensor:
-        """A new CPU tensor, uninitialized; its storage has `nbytes`."""
+        """Return a new, uninitialized CPU tensor, whose storage has `nbytes`."""
         key = dtype, nbytes
         with self._lock:
             if self._busy:
@@ -101,14 +100,14 @@ class Pool:
     def empty_rounded(
         self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, nbytes: int
     ) -> torch.Tensor:
-        """The same for sizes of any call; the storage of a large one has up to 1/16 more."""
+        """Like `empty`, for symbolic sizes.  The storage of a large tensor is up to 1/16 larger."""
         if nbytes < POOLED_FROM:
             return empty_strided_cpu(size, stride, dtype)
         step = 1 << (nbytes.bit_length() - 5)
         return self.empty(size, stride, dtype, nbytes + step - 1 & -step)
 
     def _block(self, key: tuple[torch.dtype, int]) -> Block:
-        """A free block, now the last of its queue."""
+        """Return a free block, and move it to the end of its queue."""
         queue = self._queues.pop(key, None) or deque()
         self._queues[key] = queue
         if queue and queue[0].is_free() and queue[0].is_sound():
@@ -120,7 +119,7 @@ class Pool:
         return queue[-1]
 
     def release(self) -> int:
-        """Let go of all blocks; those that nobody holds go back to the system.  Returns bytes."""
+        """Drop all blocks, and return the bytes of free blocks, which the system gets back."""
         with self._lock:
             if self._busy:
                 return 0
@@ -135,7 +134,7 @@ class Pool:
             return freed
 
     def renew_lock(self) -> None:
-        """Also after a fork: a thread that no longer exists may have held it."""
+        """Create a new lock, also after a fork, when another thread may have held the old one."""
         self._lock, self._busy = threading.RLock(), False
 
     def _free_block(self, queue: deque[Block], nbytes: int) -> Block | None:
@@ -150,8 +149,11 @@ class Pool:
         return None
 
     def _new_block(self, dtype: torch.dtype, nbytes: int) -> Block:
-        """One more block, for which the oldest ones of the sizes used longest ago are forgotten:
-        whoever holds one of those keeps it, and the memory goes back to the system afterwards."""
+        """Allocate a block, and drop the oldest blocks of the least recently used sizes.
+
+        Tensors in dropped blocks stay valid.  Their memory is returned to the system when they are
+        freed.
+        """
         self.allow(nbytes)
         for key in list(self._queues):
             queue = self._queues[key]
@@ -167,21 +169,20 @@ class Pool:
 
 
 POOL = Pool()
-"""The one pool of the process: graphs that run in turn share its blocks."""
+"""The pool of the process.  All graphs share its blocks."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=POOL.renew_lock)
 
 
 def reserve_pool(schedule: Schedule, options: Options) -> None:
-    """Let the pool keep what calls of this program need."""
+    """Raise the limit of the pool to the memory that calls of this program need."""
     POOL.allow(int(options.memory_pool * schedule.memory.peak_after))
 
 
 def release_memory() -> int:
-    """Give memory that compiled functions keep back to the system; returns the bytes.
+    """Return memory that compiled functions keep to the system; return its size in bytes.
 
-    Tensors that are still held stay as they are.  The next calls map new memory, and pack their
-    weights again.
+    Live tensors stay valid.  The next calls allocate new memory, and pack their weights again.
     """
     return POOL.release() + WEIGHTS.release()

@@ -9,7 +9,7 @@ from inductor_lab.compiler.accelerate.convolutions import lay_out_training
 from inductor_lab.compiler.accelerate.first_call import FirstCall
 from inductor_lab.compiler.accelerate.matmul_libraries import choose_libraries
 from inductor_lab.compiler.accelerate.pool import POOL, release_memory, reserve_pool
-from inductor_lab.compiler.accelerate.tune_matmul import asked_for, own_products
+from inductor_lab.compiler.accelerate.tune_matmul import own_products, wants_own_products
 from inductor_lab.compiler.accelerate.warm_graphs import Part, loaded_call, warm_key
 from inductor_lab.compiler.accelerator import Accelerator
 
@@ -34,7 +34,7 @@ ACCELERATORS = (
     Accelerator("", around=FirstCall),  # both of the above
     *ATTENTION,
     Accelerator("convolutions", joint=lay_out_training),
-    Accelerator("", nests=own_products, wants_nests=asked_for),
+    Accelerator("", nests=own_products, wants_nests=wants_own_products),
     Accelerator("libraries", needs="oneDNN's products", libraries=choose_libraries),
     Accelerator("packed_weights", needs="packed weights"),
     Accelerator(

@@ -1,9 +1,9 @@
-"""Which products of matrices are kernels of ours on a GPU, measured: `mode="max-autotune"`.
+"""Measures which matrix products our own kernels should compute on a GPU: `mode="max-autotune"`.
 
-A library multiplies faster, but what comes after it is a kernel of its own, which reads all results
-again.  So the graph is lowered and scheduled with the library, and with a loop nest in its place
-(`lower/ops/matmul_nests.py`); what differs is run, as it would run in the graph, and the faster is
-taken.
+A library multiplies faster, but its epilogue is a separate kernel, which reads all results from
+memory.  Therefore the graph is lowered and scheduled twice: with the library call, and with a loop
+nest instead (`lower/ops/matmul_nests.py`).  The steps that differ are run as in the graph, and the
+faster version is used.
 
     addmm (8192, 768) x (768, 768) float16: ATen 0.025 ms, Triton 0.023 ms: Triton
 
@@ -41,11 +41,11 @@ from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 FACTORS = {**PRODUCTS, "aten.bmm.default": 0}
-"""The operators, and where their first matrix is among the arguments."""
+"""The operators, with the position of their first matrix argument."""
 
 
-def asked_for(options: Options) -> bool:
-    """May products be ours?"""
+def wants_own_products(options: Options) -> bool:
+    """Do the options allow our own kernels for matrix products?"""
     tuned = options.mode.startswith("max-autotune") and options.matmul == "measured"
     return options.matmul == "triton" or (tuned and options.target is None)
 
@@ -54,9 +54,9 @@ def own_products(
     graph: Graph, options: Options, lower: Callable[..., LoopProgram],
     scheduler: Callable[[LoopProgram], Schedule],
 ) -> tuple[frozenset[str], tuple[Choice, ...]]:  # fmt: skip
-    """The nodes that are to be loop nests, and what was measured, if the options ask for it.
+    """Return the names of the nodes to lower to loop nests, and the measurements.
 
-    `lower` takes the names of `own_products`.
+    `lower` takes these names as `own_products`.
     """
     nodes = [node for node in graph.nodes if _fits(node, options)]
     if options.matmul == "triton" or not nodes:
@@ -68,7 +68,7 @@ def own_products(
 
 
 def _fits(node: Node, options: Options) -> bool:
-    """Is it a product of 16-bit matrices of fixed sizes, for Triton?"""
+    """Is it a product of 16-bit matrices with static sizes, for Triton?"""
     if str(node.target) not in FACTORS or any(value != 1 for value in node.kwargs.values()):
         return False
     made = node.meta["val"]
@@ -84,7 +84,7 @@ def _factors(node: Node) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _question(node: Node) -> Any:
-    """What makes products equal: what is multiplied, and what is computed of the results."""
+    """Return a key that is equal for products with equal operands and equal users."""
     factors = tuple((tuple(f.shape), tuple(f.stride()), f.dtype) for f in _factors(node))
     return node.target, factors, tuple(sorted(str(user.target) for user in _users(node)))
 
@@ -97,7 +97,7 @@ def _users(node: Node) -> Iterator[Node]:
 def _measured(
     alike: Iterable[list[Node]], options: Options, scheduled: Callable[[frozenset[str]], Schedule]
 ) -> tuple[frozenset[str], tuple[Choice, ...]]:
-    """Try one of equal products, and then take all of them."""
+    """Measure one of each set of equal products, and apply the choice to all of them."""
     ours, choices = frozenset[str](), []
     plan = _Plan.of(scheduled(ours), options)
     try:
@@ -110,7 +110,7 @@ def _measured(
                 ours |= {node.name for node in nodes}
                 plan = _Plan.of(scheduled(ours), options)
     except torch.OutOfMemoryError:
-        warnings.warn("no memory to measure products of matrices", stacklevel=2)
+        warnings.warn("not enough memory to measure matrix products", stacklevel=2)
     return ours, tuple(choices)
 
 
@@ -124,8 +124,7 @@ def _choice(node: Node, seconds: Mapping[str, float]) -> Choice:
 
 @dataclass(frozen=True)
 class _Plan:
-    """The kernels and products of a schedule, in order, by what they are and which nodes they
-    compute."""
+    """The kernels and products of a schedule, in order, by their text and their FX nodes."""
 
     steps: Mapping[Any, Kernel | ExternCall]
     buffers: Mapping[str, Buffer]
@@ -144,12 +143,12 @@ class _Plan:
         return _Plan(steps, schedule.program.buffers, options)
 
     def without(self, other: _Plan) -> list[Kernel | ExternCall]:
-        """The steps that another plan does not have."""
+        """Return the steps that another plan does not have."""
         return [step for key, step in self.steps.items() if key not in other.steps]
 
 
 def _seconds(library: _Plan, own: _Plan) -> dict[str, float] | None:
-    """Seconds of what differs between two plans; None if it cannot run by itself."""
+    """Return the seconds of the steps that differ in two plans; None if they cannot run alone."""
     from inductor_lab.compiler.runtime.triton.tune_blocks import seconds_of_each
 
     differing = library.without(own), own.without(library)
@@ -164,9 +163,9 @@ def _seconds(library: _Plan, own: _Plan) -> dict[str, float] | None:
 
 
 class _Run:
-    """Some steps of a plan, one after the other on memory of their own.
+    """Runs some steps of a plan in order, on their own memory.
 
-    Before it, what the graph itself computes has just been written; parameters have not.
+    `warm` writes the buffers that the graph would have computed just before, but not parameters.
     """
 
     def __init__(self, plan: _Plan, steps: Iterable[Kernel | ExternCall]) -> None:
@@ -194,7 +193,7 @@ class _Run:
     def _call(self, call: ExternCall) -> Callable[[], object]:
         (out,) = written_by(call)
         given = [self._view(a) if isinstance(a, BufferView) else a for a in call.args]
-        function = getattr(torch, call.op.split(".")[1])  # takes a tensor for the result
+        function = getattr(torch, call.op.split(".")[1])  # it takes `out=`
         return partial(function, *given, out=self._tensor(out))
 
     def _view(self, view: BufferView) -> torch.Tensor:
@@ -202,7 +201,7 @@ class _Run:
         return self._tensor(view.buffer).as_strided(layout.size, layout.stride, layout.offset)
 
     def _tensor(self, name: str) -> torch.Tensor:
-        """A tensor for a buffer; numbers at random, and positions that are in every tensor."""
+        """Return a tensor for a buffer: random floats, or zeros, which are valid positions."""
         if name not in self.made:
             buffer = self.plan.buffers[name]
             size, stride = buffer.layout.size, buffer.layout.stride

@@ -1,10 +1,10 @@
-"""A new process starts warm: compiled graphs come from disk, without AOTAutograd and without us.
+"""Loads compiled graphs from disk in a new process, without running AOTAutograd or the compiler.
 
-AOTAutograd keeps on disk what it has learned of a graph, and with it what a backend made of it, if
-that is an `OutputCode`: ours is a `Part`.  Schedule, kernels and host program are data, and become
-running code as they do in a compile; the C++ libraries lie in our own cache.  The key is torch's
-own: the graph, what is known of its inputs, torch's version and settings, the machine.  What our
-compiler looks at besides is added to it.
+AOTAutograd stores its facts about a graph on disk, together with the compiled result if this is an
+`OutputCode`.  Ours is a `Part`.  It contains schedule, kernels and host program, which are loaded
+as in a compile.  The C++ libraries are in our own cache.  The key is torch's key (the graph, facts
+about its inputs, torch's version and settings, the machine), plus everything else that our compiler
+depends on.
 
 Inductor: FxGraphCache in `codecache.py`, CompiledFxGraph in `output_code.py`.
 """
@@ -59,7 +59,7 @@ OutputCode: Any = optional("torch._functorch._aot_autograd.aot_autograd_result.O
 
 
 class Finder(Protocol):
-    """Who asked AOTAutograd for a graph: it is given what is found on disk (`first_call.py`)."""
+    """The caller of AOTAutograd, which receives a graph that is found on disk (`first_call.py`)."""
 
     traces: Sequence[str]
     found: Callable[[Any], None]
@@ -67,7 +67,7 @@ class Finder(Protocol):
     def learn(self, kind: str, compiled: Compiled, known: Any) -> None: ...
 
 
-FINDER: ContextVar[Finder] = ContextVar("who asked for the graph in AOTAutograd's hands")
+FINDER: ContextVar[Finder] = ContextVar("the caller of AOTAutograd")
 
 
 def loaded_call(
@@ -77,18 +77,18 @@ def loaded_call(
     options: Options,
     traces: Mapping[str, str],
 ) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """The call of a graph that was compiled in another process; `traces` as `build_executable`."""
+    """Load a graph that another process compiled; `traces` as for `build_executable`."""
     reserve_pool(schedule, options)
     built = build_executable(schedule, kernels, host, options, traces, ahead=True)
     return recorded(built.call, schedule.program, options)
 
 
 def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> str:
-    """All that a compile depends on and torch's own key does not hold, as one word; "" if nothing
-    shall be kept on disk, or the folder is not one to load code from.
+    """Return a hash of everything that a compile depends on, but torch's key does not contain.
 
-    That is the compiler itself, what was `changed` in it at run time (`overrides.py`), its options,
-    which inputs are parameters, how many threads there are, and the C++ compiler.
+    This is our compiler, its changes at run time (`changed`, see `overrides.py`), its options, the
+    parameters among the inputs, the number of threads, and the C++ compiler.  Returns "" if nothing
+    is to be stored on disk, or if the folder cannot be trusted.
     """
     folder = options.cache and options.target is None and torch_aot.cache_folder()
     if not folder or trust_problem(Path(folder)):
@@ -103,7 +103,7 @@ def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> 
 
 @functools.cache
 def compiler_itself() -> str:
-    """A checksum of our own source."""
+    """Return a checksum of the source of inductor_lab."""
     digest = hashlib.sha256()
     folder = Path(inductor_lab.__file__).parent
     for path in sorted(folder.rglob("*")):
@@ -112,13 +112,13 @@ def compiler_itself() -> str:
     return digest.hexdigest()
 
 
-class Part(OutputCode):  # type: ignore[misc]  # which this torch may lack
-    """A compiled graph, forward or backward, that AOTAutograd can keep on disk.
+class Part(OutputCode):  # type: ignore[misc]  # some versions of torch lack it
+    """A compiled graph, forward or backward, that AOTAutograd can store on disk.
 
-    call    takes a list of inputs, which it empties
-    remake  makes `call` in another process, given stack traces of the user's code by FX
-            node; None if only this process can
-    traces  those stack traces
+    call    takes a list of inputs, and empties it
+    remake  creates `call` in another process, given the stack traces of the user's code by FX
+            node; None if only this process can run it
+    traces  these stack traces
     """
 
     def __init__(
@@ -135,11 +135,11 @@ class Part(OutputCode):  # type: ignore[misc]  # which this torch may lack
     def __call__(self, args: Any) -> Any:
         return self.call(args)
 
-    def kept_with(self, kind: str, bare: Any, captured: Sequence[str]) -> Part:
-        """With what is kept with it: its kind of graph, and what a bare call is to know.
+    def with_context(self, kind: str, bare: Any, captured: Sequence[str]) -> Part:
+        """Attach the kind of graph, and the facts for a bare call, which are stored with it.
 
-        The user's file may have changed otherwise when the graph is read, so a node has
-        the place of a stack trace among those of the captured graph.
+        The user's file can have changed elsewhere when the graph is loaded.  Therefore nodes refer
+        to stack traces by their position among those of the captured graph.
         """
         places = {trace: place for place, trace in enumerate(captured)}
         found = {node: places[trace] for node, trace in self.traces.items() if trace in places}
@@ -147,21 +147,21 @@ class Part(OutputCode):  # type: ignore[misc]  # which this torch may lack
         return self
 
     def prepare_for_serialization(self) -> None:
-        """This copy is about to be written to disk."""
+        """Called before this copy is written to disk."""
         if self.remake is None:
-            raise Bypass("only this process can make it")
+            raise Bypass("only this process can run it")
         context = _TracingContext.get()
         if context.guards_context.aotautograd_guards or _floats_are_fixed(context.fake_mode):
-            raise Bypass("the guards that AOTAutograd has added are not kept with it")
+            raise Bypass("guards that AOTAutograd has added cannot be stored")
         try:
             self.kept = pickle.dumps((self.remake, *self.context))
         except (pickle.PicklingError, TypeError, AttributeError, RecursionError) as problem:
-            raise Bypass("it consists of what only this process has") from problem
+            raise Bypass("it refers to objects of this process") from problem
         self.call, self.remake, self.traces = None, None, {}
         del self.context
 
     def post_compile(self, inputs: Any, constants: Any, settings: Any) -> None:
-        """This copy was found on disk, by the right key."""
+        """Called after this copy was loaded from disk."""
         finder = FINDER.get()
         remake, kind, bare, places = pickle.loads(self.kept)
         self.call = remake({node: finder.traces[place] for node, place in places.items()})
@@ -171,21 +171,20 @@ class Part(OutputCode):  # type: ignore[misc]  # which this torch may lack
 
 
 def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -> Any:
-    """In place of torch's function, for graphs that we compile: the key of a captured graph.
+    """Return the key of a captured graph, for graphs that we compile.  Replaces torch's function.
 
-    torch's own takes two seconds in a new process, in which it reads all of Inductor and Triton.
-    Its pickler says what matters of a graph, of tensors and of AOTAutograd's settings.  A graph
-    with state of its own (constants, modules, sub-graphs) and with operators whose tracing is
-    somebody else's Python gets no key.
+    torch's function takes two seconds in a new process, because it reads all files of Inductor and
+    Triton.  Its pickler covers graphs, tensors and AOTAutograd's settings.  A graph gets no key if
+    it has constants, modules or subgraphs, or operators that other Python code traces.
     """
     if not hasattr(module, KEY):
         return _torchs_own_key(module, inputs, config, *more)
     with optional(_CACHE + "sanitize_gm_for_cache")(module):
         optional(_CACHE + "check_cacheable")(module)
         if optional("torch._C._functorch.peek_interpreter_stack")() is not None:
-            raise Bypass("a transformation of torch.func is at work")
+            raise Bypass("a torch.func transform is active")
         if any(True for _ in module.children()):
-            raise Bypass("it has sub-graphs or modules")
+            raise Bypass("it has subgraphs or modules")
         arguments = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
         for node in module.graph.nodes:
             if not (_is_known(node) or (node.op == "get_attr" and node.target in arguments)):
@@ -193,7 +192,7 @@ def _key_of_graph(module: Any, inputs: Sequence[Any], config: Any, *more: Any) -
         inputs = list(_without_meshes(inputs))
         facts = (module, inputs, _places(inputs), _ranges(inputs), config, _settings())
         key = KEY + _Pickler(module).get_hash(facts)
-        with suppress(OSError):  # what is used now goes last, when room is made
+        with suppress(OSError):  # recently used entries are pruned last
             os.utime(os.path.join(torch_aot.cache_folder(), key))
             discard_damaged(Path(torch_aot.cache_folder(), key))
         return key, []
@@ -206,12 +205,14 @@ def _give_our_keys() -> Callable[[], None]:
 
 
 OUR_KEYS = Shared(_give_our_keys)
-"""While a graph of ours is in AOTAutograd's hands; it asks torch itself for graphs of others."""
+"""Active while AOTAutograd handles one of our graphs.  Other graphs get torch's key."""
 
 
 def discard_damaged(folder: Path) -> None:
-    """Delete entries that have changed since torch wrote them: it names each by its checksum, but
-    does not look at that when it loads one."""
+    """Delete entries that have changed since torch wrote them.
+
+    torch names each entry by its checksum, but does not verify it when it loads the entry.
+    """
     for path in folder.iterdir():
         digest = base64.b32encode(hashlib.sha256(path.read_bytes()).digest()).decode().lower()
         if len(path.name) == NAME_LENGTH and path.name != digest[:NAME_LENGTH]:
@@ -219,7 +220,7 @@ def discard_damaged(folder: Path) -> None:
 
 
 NAME_LENGTH = 51
-"""Of the name of an entry; a file of another name was not written so, and is torch's affair."""
+"""The length of the name of an entry.  Files with other names are not entries."""
 
 
 def _is_known(node: torch.fx.Node) -> bool:
@@ -229,8 +230,11 @@ def _is_known(node: torch.fx.Node) -> bool:
 
 
 def _without_meshes(inputs: Iterable[Any]) -> Iterator[Any]:
-    """Inputs with facts in place of meshes: their layout, who we are, and all process groups, for a
-    graph names its groups.  A DTensor becomes such facts, and the tensor of this rank."""
+    """Replace device meshes among inputs by facts: their layout, the rank, and all process groups.
+
+    Process groups matter, because a graph contains their names.  A DTensor becomes these facts, and
+    the tensor of this rank.
+    """
     for given in inputs:
         mesh = given.real_obj if isinstance(given, torch_api.FakeScriptObject) else given
         ask = getattr(mesh, "_stable_hash_for_caching", getattr(mesh, "_stable_hash", None))
@@ -243,7 +247,7 @@ def _without_meshes(inputs: Iterable[Any]) -> Iterator[Any]:
 
 
 def _places(inputs: Sequence[Any]) -> list[tuple[str, str, str]]:
-    """Which tensors share a storage, its size and their offsets: torch's key leaves that out."""
+    """Return which tensors share storages, with sizes and offsets, which torch's key omits."""
     storages: dict[int, int] = {}
     places = []
     for given in inputs:
@@ -257,21 +261,21 @@ def _places(inputs: Sequence[Any]) -> list[tuple[str, str, str]]:
 
 
 def _ranges(inputs: Sequence[Any]) -> list[tuple[str, str]]:
-    """What is known of each symbolic size before AOTAutograd; torch compares guards alone."""
+    """Return the ranges of symbolic sizes before AOTAutograd; torch compares only guards."""
     shapes = getattr(_detect_fake_mode(inputs), "shape_env", None)
     known = {} if shapes is None else shapes.var_to_range
     return sorted((str(symbol), str(reach)) for symbol, reach in known.items())
 
 
 def _floats_are_fixed(mode: Any) -> bool:
-    """Has AOTAutograd taken a symbolic float for its value?  torch keeps guards of ints alone."""
+    """Has AOTAutograd specialized a symbolic float?  torch stores only guards on ints."""
     shapes = getattr(mode, "shape_env", None)
     used = [guard.expr.free_symbols for guard in shapes.guards] if shapes is not None else []
     return any(symbol.is_integer is not True for symbols in used for symbol in symbols)
 
 
 def _settings() -> tuple[Any, ...]:
-    """All that AOTAutograd, decompositions and we look at besides the graph."""
+    """Return all settings that AOTAutograd, decompositions and our compiler depend on."""
     devices = optional("torch._C._autocast_supported_devices")()
     gpus = range(torch.cuda.device_count() if torch.cuda.is_initialized() else 0)
     return (
@@ -290,4 +294,4 @@ def _settings() -> tuple[Any, ...]:
 
 
 LIBRARIES = ("flash_sdp", "mem_efficient_sdp", "math_sdp", "mkldnn")
-"""Which of torch's libraries may be switched off."""
+"""The libraries of torch that can be switched off."""
