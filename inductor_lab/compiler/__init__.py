@@ -1,1 +1,1 @@
-"""The compiler: `pipeline.py` is its table of contents, with one folder for each phase."""
+"""The compiler.  `pipeline.py` is its table of contents, and each phase has a folder."""

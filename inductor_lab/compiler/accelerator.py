@@ -1,4 +1,4 @@
-"""What an accelerator is: it makes programs faster, and a correct compile does not need it.
+"""The interface of accelerators, which make programs faster, but which a compile does not need.
 
 `accelerate/registration.py` lists all accelerators.  `accelerators.py` is the only file of the
 compiler that imports it.
@@ -15,22 +15,22 @@ Hook = Callable[..., Any] | None
 
 @dataclass(frozen=True)
 class Accelerator:
-    """Its name, what it needs, and the functions that the pipeline calls; None where it has none.
+    """The name of an accelerator, what it needs, and the hooks that the pipeline calls, or None.
 
-    name          its switch in `options={"accelerators_off": [name]}`; other options decide about
-                  one without a name
-    needs         the feature of `torch_names.toml` that it needs; "" if it needs none
+    name          its switch in `options={"accelerators_off": [name]}`; other options switch an
+                  accelerator without a name
+    needs         the feature of `torch_names.toml` that it needs; "" if none
     joint         `(module, rewrites_off)`: edits a joint graph before it is partitioned
-    nests         `(graph, options, lower, scheduler)`: which matrix products become loop nests, and
-                  the measurements; `wants_nests(options)` says whether to ask
-    libraries     `(schedule, options, trained=)`: the schedule with the fastest library for each
-                  matrix product, and the measurements
-    before_load   `(schedule, options)`: before a host program is loaded
-    around        `(module, inputs, key, found, is_bare)`: an `Around` of AOTAutograd's work
-    key           `(options, parameters, changed)`: what identifies a graph on disk, as one word
-    keep          `(call, built_from, traces)`: a compiled call that can be kept on disk
-    release       `()`: gives memory back to the system; returns the bytes
-    helpers       names that a host program may use, and the modules that define them
+    nests         `(graph, options, lower, scheduler)`: returns which matrix products become loop
+                  nests, and the measurements; called only if `wants_nests(options)`
+    libraries     `(schedule, options, trained=)`: returns the schedule with the fastest library for
+                  each matrix product, and the measurements
+    before_load   `(schedule, options)`: called before a host program is loaded
+    around        `(module, inputs, key, found, is_bare)`: returns an `Around` AOTAutograd's work
+    key           `(options, parameters, changed)`: returns the part of the key of a graph on disk
+    keep          `(call, built_from, traces)`: returns a compiled call that can be stored on disk
+    release       `()`: returns memory to the system, and its size in bytes
+    helpers       names that a host program can use, and the modules that define them
     """
 
     name: str

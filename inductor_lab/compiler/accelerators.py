@@ -1,7 +1,7 @@
-"""The accelerators that are there, and the pipeline's calls of them.
+"""Calls the hooks of the available accelerators.
 
-This is the only file of the compiler that imports `accelerate/`.  Without that folder everything
-still compiles, to slower programs.
+This is the only file of the compiler that imports `accelerate/`.  Without that folder, everything
+still compiles, but to slower programs.
 """
 
 from __future__ import annotations
@@ -30,23 +30,25 @@ except ModuleNotFoundError as error:
     ACCELERATORS = ()
 
 NAMES = ("bare_calls", "convolutions", "libraries", "packed_weights", "pool", "warm_graphs")
-"""The values of `accelerators_off`; the same where an accelerator was deleted."""
+"""The values of `accelerators_off`, including accelerators that were deleted."""
 
 for _one in ACCELERATORS:
     HELPERS.update(_one.helpers)
 
 
 def effective_options(options: Options) -> Options:
-    """The options with all that is off in `accelerators_off`, and no other option asking for it.
+    """Return the options with all disabled accelerators in `accelerators_off`.
 
-    An accelerator is off where `options.accelerators_off` names it, where torch lacks a name that
-    it needs (`torch_names.toml`), and where it was deleted.  Raises BadOption for an unknown name.
+    Other options that would enable them are turned off too.  An accelerator is disabled if
+    `options.accelerators_off` names it, if torch lacks a name that it needs (`torch_names.toml`),
+    or if it was deleted.  Raises BadOption for an unknown name.
     """
     asked = options.accelerators_off
     BadOption.refuse_unknown("accelerators_off", asked, (*NAMES, "all"))
     there = {one.name for one in ACCELERATORS if not (one.needs and missing(one.needs))}
     off = {*NAMES} if "all" in asked else {*asked, *NAMES} - (there - {*asked})
-    passes = off & {"convolutions"} & {one.name for one in ACCELERATORS}  # it adds such a pass
+    # the accelerator "convolutions" adds a pass with this name
+    passes = off & {"convolutions"} & {one.name for one in ACCELERATORS}
     rewrites_off = {*options.rewrites_off, *passes}
     return replace(
         options,
@@ -59,7 +61,7 @@ def effective_options(options: Options) -> Options:
 
 
 def edit_joint(module: GraphModule, options: Options) -> None:
-    """Edit a joint graph before it is partitioned."""
+    """Let accelerators edit a joint graph before it is partitioned."""
     for one in ACCELERATORS:
         if one.joint:
             one.joint(module, frozenset(options.rewrites_off))
@@ -68,7 +70,7 @@ def edit_joint(module: GraphModule, options: Options) -> None:
 def matmul_nests(
     graph: Any, options: Options, lower: Callable[..., Any], scheduler: Callable[..., Any]
 ) -> tuple[frozenset[str], tuple[Choice, ...]]:
-    """The matrix products that become loop nests, and the measurements."""
+    """Return the matrix products that become loop nests, and the measurements."""
     for one in _wanting_nests(options):
         nodes, choices = one.nests(graph, options, lower, scheduler)  # type: ignore[misc]
         return nodes, choices
@@ -86,7 +88,7 @@ def _wanting_nests(options: Options) -> list[Accelerator]:
 def choose_libraries(
     schedule: Schedule, options: Options, trained: bool
 ) -> tuple[Schedule, tuple[Choice, ...]]:
-    """The schedule with the fastest library for each matrix product, and the measurements."""
+    """Return the schedule with the fastest library for each product, and the measurements."""
     choices: tuple[Choice, ...] = ()
     for one in ACCELERATORS:
         if one.libraries:
@@ -102,7 +104,7 @@ def before_load(schedule: Schedule, options: Options) -> None:
 
 
 def warm_key(options: Options, parameters: Collection[int], changed: str | None) -> str:
-    """What a graph on disk must have been compiled with; "" if it shall not be kept."""
+    """Return the key of a graph on disk; "" if it must not be stored."""
     keys = [one.key(options, parameters, changed) for one in ACCELERATORS
             if one.key and changed is not None]  # fmt: skip
     return "".join(keys)
@@ -111,7 +113,7 @@ def warm_key(options: Options, parameters: Collection[int], changed: str | None)
 def around(
     module: GraphModule, inputs: Sequence[Any], key: str, found: Any, is_bare: bool
 ) -> Around:
-    """What is done around AOTAutograd's work on one graph."""
+    """Return the context for AOTAutograd's work on one graph."""
     for one in ACCELERATORS:
         if one.around:
             made: Around = one.around(module, inputs, key, found, is_bare)
@@ -120,16 +122,15 @@ def around(
 
 
 def release_memory() -> int:
-    """Give memory that compiled functions keep back to the system; returns the bytes.
+    """Return memory that compiled functions keep to the system; return its size in bytes.
 
-    Tensors that are still held stay as they are.  The next calls map new memory, and pack their
-    weights again.
+    Live tensors stay valid.  The next calls allocate new memory, and pack their weights again.
     """
     return sum(one.release() for one in ACCELERATORS if one.release)
 
 
 def kept(call: Any, built_from: tuple[Any, ...] | None, traces: Any) -> Any:
-    """A compiled call, as something that AOTAutograd can keep on disk if an accelerator can."""
+    """Return a compiled call, in a form that AOTAutograd can store on disk if possible."""
     for one in ACCELERATORS:
         if one.keep:
             return one.keep(call, built_from, traces)

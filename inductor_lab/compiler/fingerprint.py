@@ -1,10 +1,11 @@
-"""What a function, or a table of functions, consists of, as text that is equal in every process.
+"""Computes the contents of a function, or a table of functions, as text for cache keys.
 
     def double(build, x): return build.op("mul", x, x, FACTOR)
         →   its bytecode, constants, defaults, closed-over values, and FACTOR
 
-Functions of ours, of torch and of Python are named by their place: their sources are known by a
-checksum and a version.  Those of a user are taken apart, with all that they refer to.
+The text is the same in every process.  Functions of inductor_lab, torch and Python are represented
+by file and line, because a checksum and versions identify their sources.  User functions are
+represented by their code and everything that it refers to.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ BUILT_IN = (
 
 
 class Opaque(Exception):
-    """Something consists of what cannot be compared with another process."""
+    """A value cannot be compared between processes."""
 
 
 def content(value: Any) -> str:
-    """All that a value consists of; raises Opaque."""
+    """Return the contents of a value as text.  Raises Opaque."""
     words: list[str] = []
     _read(value, True, frozenset(), words)
     return "\0".join(words)
@@ -51,8 +52,8 @@ def content(value: Any) -> str:
 def _read(value: Any, strict: bool, within: frozenset[int], words: list[str]) -> None:
     """Add the words of a value.
 
-    `strict` holds for what a user has made: what is not known is refused.  `within` are the
-    functions that are being read.
+    `strict` is True for values of a user: unknown values raise Opaque.  `within` has the functions
+    that are being read.
     """
     if isinstance(value, PLAIN):
         words.append(f"{type(value).__name__}:{value!r}")
@@ -76,7 +77,7 @@ def _read(value: Any, strict: bool, within: frozenset[int], words: list[str]) ->
 
 
 def _parts(value: Any) -> tuple[Any, ...] | None:
-    """The values that one consists of, if that is all there is to it."""
+    """Return the values that define `value` completely, or None."""
     match value:
         case tuple() | list():
             return tuple(value)
@@ -94,7 +95,7 @@ def _parts(value: Any) -> tuple[Any, ...] | None:
 
 
 def _name(value: Any) -> str | None:
-    """The name of a module or class that is not the user's, or of something built in."""
+    """Return the name of a built-in object, or of a module or class that is not the user's."""
     if isinstance(value, types.ModuleType):
         return value.__name__ if _is_known(value.__name__) else None
     if isinstance(value, type):
@@ -139,7 +140,7 @@ def _names(code: types.CodeType) -> set[str]:
 
 
 def _read_code(code: types.CodeType, words: list[str]) -> None:
-    """Bytecode and what it refers to, without the file and the lines that it stands in."""
+    """Add the words of bytecode and its constants, without file and line numbers."""
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
     names = code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     words += (code.co_code.hex(), code.co_exceptiontable.hex(), repr(counts), repr(names))

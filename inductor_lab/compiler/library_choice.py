@@ -1,22 +1,22 @@
-"""Which library computes one matrix product: the measured times, and the choice that follows."""
+"""The choice of a library for a matrix product, from measured times."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 MARGIN = 0.9
-"""oneDNN must take less than this share of ATen's time: a tie keeps what eager does."""
+"""oneDNN must take less than this fraction of ATen's time.  A tie keeps ATen, as in eager mode."""
 PACKED_MARGIN = 0.95
-"""The same for a packed weight, against the faster of the two: a tie keeps the memory."""
+"""The same for a packed weight, compared with the faster of the two.  A tie saves the memory."""
 
 
 @dataclass(frozen=True, repr=False)
 class Choice:
-    """One product, the seconds that each candidate took, and which was chosen.
+    """One product, the seconds of each candidate, and the chosen one.
 
-    The candidates are "ATen", on a CPU "oneDNN", and, where the weight may be packed, "oneDNN
-    packed" and "MKL packed"; on a GPU "Triton", a kernel of ours, each with what comes after it
-    (`tune_matmul.py`).
+    The candidates on a CPU are "ATen" and "oneDNN", and if the weight can be packed, "oneDNN
+    packed" and "MKL packed".  On a GPU they are "ATen" and "Triton" (our own kernel), each with its
+    epilogue (`tune_matmul.py`).
     """
 
     op: str
@@ -26,7 +26,7 @@ class Choice:
 
     @property
     def plain(self) -> str:
-        """The faster candidate that takes the weight as it is."""
+        """The fastest candidate that does not pack the weight."""
         took = dict(self.seconds)
         other, margin = ("Triton", PACKED_MARGIN) if "Triton" in took else ("oneDNN", MARGIN)
         return other if took[other] < margin * took["ATen"] else "ATen"
@@ -40,7 +40,7 @@ class Choice:
 
     @property
     def packed(self) -> str | None:
-        """The library that a weight is packed for."""
+        """The library for which the weight is packed, or None."""
         return self.chosen.removesuffix(" packed") if self.chosen.endswith("packed") else None
 
     def __str__(self) -> str:

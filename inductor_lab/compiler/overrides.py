@@ -1,4 +1,4 @@
-"""The tables of the compiler that `lab.override` changes, and what a cache key says of them."""
+"""The tables of the compiler that `lab.override` changes, and their part of cache keys."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
 from inductor_lab.compiler.torch_door import torch_api
 
 TRITON_OPS: dict[Any, Any] = {}
-with suppress(ModuleNotFoundError):  # a CPU needs neither Triton nor the folder that prints it
+with suppress(ModuleNotFoundError):  # a CPU needs neither Triton nor codegen/triton
     from inductor_lab.compiler.codegen.triton import printer as _printer  # noqa: F401
     from inductor_lab.compiler.codegen.triton.triton_ops import TRITON_OPS
 
 FILLED = (
     accelerators, legality, profit, fuse, keep_precision, partition, generate, host_program,
 )  # fmt: skip
-"""Modules whose import fills tables, and those that import all others of the phases."""
+"""Imported because they fill tables, or because they import all other modules of the phases."""
 
 PHASES_GIVEN: dict[str, Callable[..., Any]] = {}
-"""Phases that a user replaces: `schedule` (`schedule/user_schedule.py`) and `partition`
+"""Phases that a user has replaced: `schedule` (`schedule/user_schedule.py`) and `partition`
 (`autograd/user_partition.py`)."""
 
 GIVEN = ("schedule", "partition")
@@ -55,9 +55,8 @@ TABLES: dict[str, dict[Any, Any]] = {
     "combo_profit": combo.PROFIT,
     "phase": PHASES_GIVEN,
 }
-"""By name, what `override` changes: the texts of operations in both languages; by ATen overload,
-lowerings and definitions in simpler operators; by name, rewrite rules and passes, and what must and
-should hold for a fusion."""
+"""The tables that `override` changes, by name: the texts of operations in both languages; lowerings
+and definitions by ATen overload; rewrite rules and passes, and fusion rules, by name."""
 
 PHASES = ("ir", "autograd", "rewrite", "lower", "schedule", "codegen")
 
@@ -71,12 +70,14 @@ _AT_IMPORT = {
 
 
 _MADE: dict[str, Any] = {}
-"""The decomposition table that was made last, and of what."""
+"""The decomposition table that was built last, and the tables that it was built from."""
 
 
 def definitions() -> dict[Any, Any]:
-    """The decomposition table of what has no lowering, made anew where somebody has registered a
-    lowering or a definition, here or in torch."""
+    """Return the decomposition table for operators without a lowering.
+
+    It is rebuilt if a lowering or a definition has been registered, here or in torch.
+    """
     tables = torch_api.known_decompositions(), DEFINITIONS
     made_of = lowered(), hasattr(torch.ops.prims, "fma"), [tuple(t.items()) for t in tables]
     if _MADE.get("of") != made_of:
@@ -85,8 +86,10 @@ def definitions() -> dict[Any, Any]:
 
 
 def changed_at_run_time() -> str | None:
-    """A word for what is in the tables, and for every other name and table of a phase that is not
-    what its module made of it; None where that cannot be said of another process."""
+    """Return a hash of the tables, and of every global of a phase that has changed since import.
+
+    Returns None if the contents cannot be compared between processes.
+    """
     tables = {**TABLES, "target": BY_TARGET, "decomposition": definitions()}
     try:
         words = [f"{name} {_table(name, table)}" for name, table in tables.items()]
@@ -107,7 +110,7 @@ def _patched() -> Iterator[tuple[str, Any]]:
 
 
 _READ: dict[str, tuple[tuple[Any, ...], str]] = {}
-"""Tables as they were read last, and their contents, where these are all ours and torch's."""
+"""Caches the contents of tables without user functions."""
 
 
 def _table(name: str, table: Mapping[Any, Any]) -> str:

@@ -65,10 +65,10 @@ T = TypeVar("T")
 class GraphCompiler:
     """Compiles one captured graph; AOTAutograd calls its methods as partitioner and compilers.
 
-    With `keep`, every station is kept as data for `result()`; without, only running code is made.
-    `number` is the graph's place among those of one call; `parameters` are the places of parameters
-    that are trained among its inputs; a `trained` graph is a forward and a backward.  `as_captured`
-    says why the graph is not compiled, if it is not.
+    With `keep`, every stage is stored as data for `result()`.  Without, only executable code is
+    created.  `number` is the position of the graph among those of a call.  `parameters` has the
+    positions of trained parameters among its inputs.  A `trained` graph has a forward and a
+    backward.  `as_captured` says why the graph is not compiled, or is None.
     """
 
     options: Options
@@ -87,10 +87,10 @@ class GraphCompiler:
 
     @no_collection()
     def compile(self, module: GraphModule, inputs: Sequence[Any], name: str) -> Callable[..., Any]:
-        """The whole way from a captured graph to code that runs, with the graph's signature.
+        """Compile a captured graph to a function with the signature of the graph.
 
-        A graph that has no correct functional form runs as it was captured, in eager mode, and so
-        does one with a write that eager refuses.
+        A graph without a correct functional form runs in eager mode, and so does a graph with a
+        write that raises in eager mode.
         """
         if refused_write(module) is not None:
             return with_lines(module)
@@ -110,8 +110,8 @@ class GraphCompiler:
     ) -> Callable[..., Any]:
         before_lowering(self.options.mode, inputs)
         if self.keep:
-            as_it_was = torch_api.copy_of(module)
-            self.captured = self._phase("captured", lambda: fx_graph(as_it_was, name))
+            original = torch_api.copy_of(module)
+            self.captured = self._phase("captured", lambda: fx_graph(original, name))
             self.eager = self._phase("eager", lambda: eager_cost(module, inputs))
             self.inputs = tuple(map(as_it_is, inputs))
         take_out_idle_dropout(module)
@@ -133,23 +133,23 @@ class GraphCompiler:
         ))  # fmt: skip
 
     def _definitions(self) -> dict[Any, Any]:
-        """What operators are made of; those that draw eager's random numbers stay whole."""
+        """Return the decompositions; `fallback_random` excludes operators that are random."""
         eagers = self.options.fallback_random
         known = definitions().items()
         return {op: made for op, made in known if not (eagers and torch_api.is_random(op))}
 
     def _key(self) -> str:
-        """What a graph on disk must have been compiled with; "" if it shall not be kept."""
+        """Return the key of the graph on disk; "" if it must not be stored."""
         return accelerators.warm_key(self.options, self.parameters, changed_at_run_time())
 
     def _found(self, remake: partial[Any]) -> None:
-        """Tell the observer of a part that was compiled by another process."""
+        """Report a part that another process has compiled to the observer."""
         _, kernels, host, _ = remake.args
         self._phase("codegen of a part on disk", lambda: kernels)
         self._phase("host of a part on disk", lambda: host)
 
     def partition(self, module: Any, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
-        """AOTAutograd's partition_fn: cut the joint graph in two."""
+        """Partition the joint graph; this is AOTAutograd's `partition_fn`."""
         self.trained = True
         call_sizes_by_one_name(module)
         accelerators.edit_joint(module, self.options)
@@ -222,47 +222,50 @@ class GraphCompiler:
         return accelerators.kept(call, built_from, traces)  # type: ignore[no-any-return]
 
     def _uncompiled(self, module: GraphModule) -> Any:
-        """The graph as it is now, where it may have to run (for the GPU of another machine, and if
-        the user wants no errors), else None.  The passes edit it, unless they keep a record."""
+        """Return the current graph as a function for eager mode, or None if it cannot be needed.
+
+        It is needed to compile for another machine's GPU, and if errors are suppressed.  Passes
+        edit the graph in place unless they keep a record, so it is copied.
+        """
         if not (self.keep or self.options.target or torch_api.suppresses_errors()):
             return None
         return torch_api.boxed((module if self.keep else torch_api.copy_of(module)).forward)
 
     def result(self) -> CompiledGraph:
-        """Everything that was kept."""
+        """Return everything that was stored."""
         assert self.captured is not None, "result() needs keep=True and a finished compile()"
         return CompiledGraph(
-            captured=self.captured, joint=self.joint, partition=self._split_beside_eager(),
+            captured=self.captured, joint=self.joint, partition=self._partition_with_eager(),
             forward=self.parts["forward"], backward=self.parts.get("backward"),
             eager=self.eager, inputs=self.inputs,
             seconds=dict(self.observer.seconds) if isinstance(self.observer, Stopwatch) else {},
         )  # fmt: skip
 
-    def _split_beside_eager(self) -> Partition | None:
-        """The partition with what autograd itself keeps, where that could be counted."""
+    def _partition_with_eager(self) -> Partition | None:
+        """Return the partition with the bytes that autograd saves in eager mode, if known."""
         if self.split is None or self.eager is None:
             return self.split
         return replace(self.split, bytes_if_all_saved=self.eager.kept_beside_inputs)
 
     def _phase(self, name: str, run: Callable[[], T], module: GraphModule | None = None) -> T:
-        """Run a phase; `module` has the nodes that it may stumble over."""
+        """Run a phase; `module` has the nodes that an error can refer to."""
         self.observer.entered(name)
         result = None
         try:
             result = run()
             return result
         except Exception as error:
-            told = error if isinstance(error, LabError) else _defect(name, error, module)
-            report_failure(told)
-            if told is error:
+            reported = error if isinstance(error, LabError) else _defect(name, error, module)
+            report_failure(reported)
+            if reported is error:
                 raise
-            raise told from (error.__cause__ or error)
+            raise reported from (error.__cause__ or error)
         finally:
             self.observer.left(name, result)
 
 
 def _defect(phase: str, error: Exception, module: GraphModule | None) -> CompilerDefect:
-    """What went wrong at which operators, and their lines in the user's code."""
+    """Return an error that names the operators at which a phase failed, and the user's lines."""
     if not isinstance(error, Stumbled):
         return CompilerDefect(phase, error)
     nodes = [n for n in module.graph.nodes if n.name in error.nodes] if module else []

@@ -1,8 +1,8 @@
-"""What is known after a compile, as values: no behaviour but reading them.
+"""The results of a compile, as data.
 
-`Record` keeps the stations in the order of the way.  Everything but the fields marked live is plain
-data: it can be saved, loaded on another machine, printed and drawn there.  What a user may ask of a
-record (`what_if`, `measure`, `save`, ...) is `compilation.Compilation`.
+`Record` has the stages in order.  All fields that are not marked live are plain data, which can be
+saved, loaded on another machine, printed and drawn.  The methods for users (`what_if`, `measure`,
+`save`, ...) are in `compilation.Compilation`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from inductor_lab.compiler.step_time import StepTime
 
 @dataclass(frozen=True, eq=False)
 class CompiledPart(Shown):
-    """One direction of one graph, from ATen ops to running code.
+    """One direction of one graph, from ATen operators to executable code.
 
-    `name` is "forward" (also when no gradient is needed) or "backward"; `times` has one entry for
-    each step of the schedule, once `Compilation.measure` has run.  `libraries` tells which library
-    got which matrix product, with the seconds of both.  `trees` are the loops of each C++ kernel,
-    as they were built and after each pass that changed them.  `written` are kernels that an
-    operator is replaced by: they are called as a library is.
+    `name` is "forward" (also if no gradient is needed) or "backward".  `times` has one entry for
+    each step of the schedule after `Compilation.measure` has run.  `libraries` has the library for
+    each matrix product, with the measured seconds.  `trees` has the loop tree of each C++ kernel,
+    before and after each pass that changed it.  `written` has kernels that replace an operator, and
+    are called like a library.
     """
 
     name: str
@@ -71,15 +71,16 @@ class CompiledPart(Shown):
 
     @property
     def assumed(self) -> frozenset[str]:
-        """Sizes that are symbols: costs count each as ASSUMED, whatever it was in this call."""
+        """The symbols in sizes.  Costs count each as ASSUMED, whatever its value in this call."""
         sizes = (n for buffer in self.loops.buffers.values() for n in buffer.layout.size)
         return frozenset(str(s) for n in sizes for s in getattr(n, "free_symbols", ()))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Pickle it, or copy it; raises NotPicklable where it has running code."""
+        """Pickle or copy it.  Raises NotPicklable if it has executable code."""
         if self.executable is not None:
-            what = f"the {self.name} has compiled code, which is of this process alone"
-            raise NotPicklable(what, todo="c.save(path) and lab.load(path) keep all but the code")
+            what = f"the {self.name} has compiled code, which exists only in this process"
+            todo = "use c.save(path) and lab.load(path), which keep everything except the code"
+            raise NotPicklable(what, todo=todo)
         return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
@@ -92,11 +93,11 @@ class CompiledPart(Shown):
 
 @dataclass(frozen=True, eq=False)
 class CompiledGraph(Shown):
-    """One captured graph with all that became of it.
+    """One captured graph with the results of all stages.
 
-    `joint`, `partition` and `backward` are None where no gradient was asked for.  `inputs` are the
-    live arguments of the graph's first call, for `run` of its stages; `seconds` the compile time of
-    this graph by phase.  `eager` is what eager mode would have done, None where nobody could count.
+    `joint`, `partition` and `backward` are None if no gradient was requested.  `inputs` has the
+    live arguments of the first call, for the `run` methods of the stages.  `seconds` is the compile
+    time by phase.  `eager` is the cost in eager mode, or None if it is unknown.
     """
 
     captured: FxGraph
@@ -122,7 +123,7 @@ class CompiledGraph(Shown):
 
 @dataclass(frozen=True)
 class ExternUse:
-    """An op that was left to a library: how often, and why no code of ours was made for it."""
+    """An operator that a library computes: how often, and why no code was generated for it."""
 
     op: str
     reason: str
@@ -131,10 +132,10 @@ class ExternUse:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How much of the work is generated code: loop nests, and kernels that replace operators,
-    against calls into a library.
+    """The fraction of steps that generated code computes, compared with library calls.
 
-    `lines` counts the generated lines that compute something; `linked` are those of them that lead
+    Generated code is loop nests, and kernels that replace operators.  `lines` is the number of
+    generated lines that compute something.  `linked` is the number of these lines that are linked
     to a line of the user's source.
     """
 
@@ -149,18 +150,18 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """Generated steps over all steps, 0 to 1."""
+        """The fraction of steps that are generated, 0 to 1."""
         total = self.generated + self.calls
         return self.generated / total if total else 1.0
 
     @property
     def linked_share(self) -> float:
-        """Generated lines that lead to a line of the source, 0 to 1."""
+        """The fraction of generated lines that are linked to a line of the source, 0 to 1."""
         return self.linked / self.lines if self.lines else 1.0
 
     @property
     def headline(self) -> str:
-        """`87% generated`; where no operator was captured there was nothing to generate."""
+        """`87% generated`, or `nothing to generate` if no operator was captured."""
         some = self.generated + self.calls
         return f"{self.share:.0%} generated" if some else "nothing to generate"
 
@@ -177,7 +178,7 @@ class Coverage:
 
 
 def _linked_lines(part: CompiledPart, called_from: Span | None) -> Iterator[bool]:
-    """For every generated line that computes something: does it lead to the user's source?"""
+    """Yield for each generated line that computes something whether it is linked to the source."""
     graphs = [part.graph, *(step.after for step in part.rewrites.steps if step.after is not None)]
     spanned = {node.name for graph in graphs for node in graph.nodes if node.span is not None}
     for kernel in part.all_kernels:
@@ -188,10 +189,10 @@ def _linked_lines(part: CompiledPart, called_from: Span | None) -> Iterator[bool
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """The call that was inspected, so that it can be made again: same arguments, same gradients.
+    """The inspected call, which can be repeated with the same arguments and gradients.
 
-    `inspect(fn, *args, options=..., **kwargs)` makes a record of it (`lab.inspect`); `sizes` is
-    what TorchDynamo has learned of sizes in this call and those after it.
+    `inspect(fn, *args, options=..., **kwargs)` creates a record (`lab.inspect`).  `sizes` is what
+    TorchDynamo knows about dynamic sizes after this call and later calls.
     """
 
     fn: Callable[..., Any]
@@ -203,25 +204,25 @@ class Call:
     sizes: dict[Any, Any] = field(default_factory=dict)
 
     def under(self, options: Options) -> Any:
-        """Make the call again with these options."""
+        """Repeat the call with these options."""
         with torch.set_grad_enabled(self.with_grad):
             return self.inspect(self.fn, *self.args, options=options, **self.kwargs)
 
 
 @dataclass(frozen=True, eq=False)
 class Record(Shown):
-    """One call of one function, compiled: every station of the way.
+    """One compiled call of one function, with all stages.
 
-    name          of the function
+    name          the name of the function
     source        its text, with line numbers
-    capture       what TorchDynamo saw: graphs, guards, breaks, bytecode, symbols
-    graphs        one entry for each captured graph, in the order they were compiled
+    capture       the result of TorchDynamo: graphs, guards, breaks, bytecode, symbols
+    graphs        one entry for each captured graph, in the order of compilation
     seconds       compile time by phase (`"forward.lower"`); see also `capture.seconds`
-    phases        when each phase ran, ours and TorchDynamo's, in seconds since the call began
-    target        None, or the machine it was compiled for without running
-    call_seconds  of the whole call while `measure` timed its kernels: the middle of all rounds
-    result        what the inspected call returned (live)
-    compiled      the compiled function, to call again (live)
+    phases        when each phase of TorchDynamo and inductor_lab ran, in seconds since the call
+    target        the machine that it was compiled for without running, or None
+    call_seconds  the median time of the call while `measure` timed its kernels
+    result        the result of the inspected call (live)
+    compiled      the compiled function, which can be called (live)
     call          the function, its arguments and options, for `what_if` (live)
     """
 
@@ -253,7 +254,7 @@ class Record(Shown):
 
     @property
     def eager(self) -> EagerCost | None:
-        """What eager mode does with the captured graphs; None where nobody could count."""
+        """The cost of the captured graphs in eager mode, or None if it is unknown."""
         costs = [graph.eager for graph in self.graphs]
         return None if None in costs else sum(filter(None, costs), EagerCost())
 
@@ -274,7 +275,7 @@ class Record(Shown):
 
     @property
     def before(self) -> Cost:
-        """Cost of all graphs unfused: one kernel for each op (eager mode may launch fewer)."""
+        """Cost of all graphs unfused: one kernel for each op (eager mode can launch fewer)."""
         return sum((part.schedule.before for part in self.parts), Cost())
 
     @property
@@ -284,12 +285,12 @@ class Record(Shown):
 
     @property
     def saved(self) -> float:
-        """Share of the memory traffic that fusion removed, 0 to 1."""
+        """The fraction of the memory traffic that fusion removed, 0 to 1."""
         return 1 - self.after.bytes / self.before.bytes if self.before.bytes else 0.0
 
     @property
     def total_seconds(self) -> float:
-        """Compile time of the whole call, capture included."""
+        """Compile time of the call, including capture."""
         return self.seconds.get("total", 0.0)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What one kernel or library call took, against what the machine could have done."""
+"""The measured time of a kernel or library call, compared with the limits of the machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 class StepTime:
     """One step of a schedule, timed inside the running program.
 
-    name      of the kernel's group, or the library's op
-    seconds   the middle of all rounds, with the call itself; `spread` as in `Timings`
-    nbytes    read and written; `flops` are 0 where nobody knows them
-    roof      the least seconds that so many bytes and flops can take on this machine; None where
-              the machine is too noisy to know
-    memory    True if the bytes set the roof, False if the flops do
+    name      of the group of the kernel, or of the library's operator
+    seconds   the median of all rounds, including the call; `spread` as in `Timings`
+    nbytes    bytes read and written; `flops` is 0 if it is unknown
+    roof      the minimum seconds for these bytes and flops on this machine; None if the machine is
+              too noisy to measure it
+    memory    True if the bytes limit the time, False if the flops do
     """
 
     name: str
@@ -39,12 +39,12 @@ class StepTime:
 
     @property
     def share(self) -> float | None:
-        """How much of the roof it reaches: 1 is as fast as the machine can."""
+        """The fraction of the roof that it reaches; 1 is the limit of the machine."""
         return None if self.roof is None else self.roof / self.seconds
 
     @property
     def share_text(self) -> str:
-        """`93 %`; empty where the roof is not known."""
+        """`93 %`, or "" if the roof is unknown."""
         return "" if self.share is None else f"{100 * self.share:.0f} %"
 
     def __str__(self) -> str:
@@ -58,14 +58,14 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Seconds of steps that were timed: of generated kernels, and of calls into libraries."""
+    """The total seconds of measured steps: of generated kernels, and of library calls."""
 
     kernels: float = 0.0
     libraries: float = 0.0
 
     @staticmethod
     def of(times: Iterable[StepTime]) -> Spent:
-        """The sums over some steps, of one part or of all."""
+        """Return the sums over some steps."""
         times = list(times)
         kernels, libraries = (
             sum(took.seconds for took in times if took.generated == generated)
@@ -79,11 +79,11 @@ class Spent:
 
 
 def duration(seconds: float) -> str:
-    """Three digits and a unit.
+    """Format a duration with three digits and a unit.
 
     >>> duration(12.84e-6), duration(0.0034), duration(1.306), duration(0.99996)
     ('12.8 µs', '3.4 ms', '1.31 s', '1.00 s')
     """
-    if seconds >= 0.9995:  # what would be 1e+03 of the smaller unit
+    if seconds >= 0.9995:  # would be printed as 1e+03 of the smaller unit
         return f"{seconds:.2f} s"
     return f"{1e3 * seconds:.3g} ms" if seconds >= 0.9995e-3 else f"{1e6 * seconds:.3g} µs"
