@@ -1,4 +1,4 @@
-"""Images laid out with the channels last and batch norms folded: the same results and strides."""
+"""Channels-last images and folded batch norms: results and strides are those of eager mode."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Residual(nn.Module):
-    """A little of everything that nets of convolutions do."""
+    """A small network with typical operations of convolutional networks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def right(module: nn.Module, c: lab.Compilation, x: torch.Tensor) -> None:
         torch.testing.assert_close(got.double(), exact, rtol=1e-5, atol=1e-5)
 
 
-def test_a_net_is_laid_out_and_its_norms_are_folded() -> None:
+def test_images_are_channels_last_and_norms_are_folded() -> None:
     module, x = net(), images()
     c = inspected(module, x)
     assert fired(c) == {"channels_last": 4, "batch_norm": 4}
@@ -98,7 +98,7 @@ def test_a_net_is_laid_out_and_its_norms_are_folded() -> None:
     host = str(c.graphs[0].forward.host)
     assert host.count("inductor_lab.convolution.default(") == 4
     changed = [n.name for n in c.graphs[0].forward.rewrites.module.graph.nodes if _is_copy(n)]
-    assert len(changed) <= 4 + 2, "weights, the image, and one for the flat view"
+    assert len(changed) <= 4 + 2, "the weights, the image, and one for the flattening view"
 
 
 def _is_copy(node: torch.fx.Node) -> bool:
@@ -106,7 +106,7 @@ def _is_copy(node: torch.fx.Node) -> bool:
 
 
 class WithFolds(nn.Module):
-    """A net whose graph keeps its batch norms, biases and a pool, and returns an image."""
+    """A network with batch norms, biases and pooling that returns an image."""
 
     def __init__(self, groups: int = 8) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class WithFolds(nn.Module):
 
 
 def for_a_gpu(module: nn.Module, x: torch.Tensor) -> torch.fx.GraphModule:
-    """The graph of a net for a GPU, which need not be there, rewritten."""
+    """Return the rewritten graph of a network for a GPU, which does not have to be present."""
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     with FakeTensorMode(), torch.no_grad():
         shapes = [(value.shape, value.dtype) for value in (*state.values(), x)]
@@ -137,7 +137,7 @@ def for_a_gpu(module: nn.Module, x: torch.Tensor) -> torch.fx.GraphModule:
 
 @pytest.fixture
 def cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts as they are where there is a GPU: images keep the layout of what they are made of."""
+    """Make meta functions return cuDNN's layouts: results have the layout of their operands."""
 
     def as_cudnn(node: torch.fx.Node) -> object:
         value: Any = insert_calls.computed(node)
@@ -150,7 +150,7 @@ def cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("cudnn")
-def test_on_a_gpu_images_are_laid_out_and_nothing_is_folded() -> None:
+def test_on_a_gpu_images_are_channels_last_and_nothing_is_folded() -> None:
     module, x = net(WithFolds()), images()
     rewritten = for_a_gpu(module, x)
     with torch.no_grad():
@@ -166,17 +166,17 @@ def test_on_a_gpu_images_are_laid_out_and_nothing_is_folded() -> None:
 
 
 @pytest.mark.usefixtures("cudnn")
-def test_groups_of_several_channels_stay_as_they_are_on_a_gpu() -> None:
+def test_grouped_convolutions_are_unchanged_on_a_gpu() -> None:
     assert not any(map(_is_copy, for_a_gpu(net(WithFolds(groups=2)), images()).graph.nodes))
 
 
-def test_a_library_that_changes_the_layout_itself_is_left_alone() -> None:
+def test_a_library_that_changes_the_layout_itself_is_not_used() -> None:
     graph = for_a_gpu(net(WithFolds()), images()).graph
     without_gpu = not torch.cuda.is_available()
     assert any(map(_is_copy, graph.nodes)) != without_gpu
 
 
-def test_it_can_be_switched_off() -> None:
+def test_convolutions_can_be_switched_off() -> None:
     module, x = net(), images()
     assert fired(inspected(module, x, rewrites_off=("batch_norm",))) == {"channels_last": 4}
     for name in ("channels_last", "convolutions"):
@@ -187,7 +187,7 @@ def test_it_can_be_switched_off() -> None:
 
 
 @pytest.mark.parametrize("kept", ["pack_weights", "requires_grad", "a copy"])
-def test_weights_that_may_not_be_kept_are_computed_in_each_call(kept: str) -> None:
+def test_weights_that_cannot_be_packed_are_computed_in_each_call(kept: str) -> None:
     module, x = net().requires_grad_(kept != "requires_grad"), images()
     c = inspected(module, x, pack_weights=kept != "pack_weights")
     host = str(c.graphs[0].forward.host)
@@ -220,14 +220,14 @@ def test_images_that_are_returned_keep_their_strides() -> None:
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
-def test_changed_parameters_are_followed_however_they_are_changed() -> None:
+def test_all_changes_of_parameters_are_noticed() -> None:
     module, x = net(), images()
     fast = lab.compile(module)
     with torch.no_grad():
         torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
         for part in module.modules():
             if isinstance(part, nn.Conv2d | nn.BatchNorm2d) and part.weight is not None:
-                part.weight.data.mul_(-0.5)  # which no version counter sees
+                part.weight.data.mul_(-0.5)  # no version counter notices this
             if isinstance(part, nn.BatchNorm2d):
                 part.running_mean.add_(1)
         torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
@@ -235,7 +235,7 @@ def test_changed_parameters_are_followed_however_they_are_changed() -> None:
         torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
 
 
-def test_training_is_left_alone() -> None:
+def test_training_is_unchanged() -> None:
     x, results = images(), []
     for compiled in (False, True):
         module = net().train()
@@ -251,7 +251,7 @@ def test_training_is_left_alone() -> None:
 
 @pytest.fixture
 def trained_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training gets the layout on a CPU as well, whatever it costs."""
+    """Use the layout for training on a CPU too, whatever its cost."""
     monkeypatch.setattr(convolutions, "TRAINED_ON", ("cpu",))
     monkeypatch.setattr(convolutions, "WEIGHT", 0)
     monkeypatch.setattr(convolutions, "RESULT", 0)
@@ -259,8 +259,8 @@ def trained_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("trained_here")
 @pytest.mark.parametrize("make", [Residual, WithFolds])
-def test_forward_and_backward_are_laid_out_together(make: type[nn.Module]) -> None:
-    """What is saved between them, too; results and gradients have the strides of eager's."""
+def test_forward_and_backward_change_the_layout_together(make: type[nn.Module]) -> None:
+    """Saved images change too.  Results and gradients have the same strides as in eager mode."""
     module, x = net(make()).train(), images().requires_grad_()
     reference, plain = copy.deepcopy(module), x.detach().clone().requires_grad_()
     exact = x.detach().double().requires_grad_()
@@ -309,7 +309,7 @@ def test_other_batches() -> None:
             torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
 
 
-def test_what_looks_at_memory_is_left_alone() -> None:
+def test_graphs_that_read_strides_are_unchanged() -> None:
     class Raw(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -325,7 +325,7 @@ def test_what_looks_at_memory_is_left_alone() -> None:
     right(module, c, x)
 
 
-def test_large_weights_and_small_images_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_weights_and_small_images_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     weight = torch.randn(64, 64, 3, 3)
     c = lab.inspect(lambda x: nn.functional.conv2d(x, weight).relu(), torch.randn(1, 64, 4, 4))
     assert not fired(c)
@@ -333,7 +333,7 @@ def test_large_weights_and_small_images_are_left_alone(monkeypatch: pytest.Monke
     assert not fired(inspected(net(), images()))
 
 
-def test_only_what_is_one_number_for_each_channel_is_folded() -> None:
+def test_only_operands_with_one_number_per_channel_are_folded() -> None:
     class Other(nn.Module):
         def __init__(self) -> None:
             super().__init__()

@@ -18,7 +18,7 @@ def bent(x: torch.Tensor) -> torch.Tensor:
 
 
 def hits() -> int:
-    """How many graphs one call finds on disk; its result is right."""
+    """Check the result of a call, and return the number of graphs that it finds on disk."""
     torch._dynamo.reset()
     counters.clear()
     x = torch.linspace(-1, 1, 100)
@@ -39,7 +39,7 @@ def test_a_changed_bit_in_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not any(b"2.7" in path.read_bytes() for path in entry.parent.iterdir())
 
 
-def test_files_of_other_names_are_left_alone(tmp_path: Path) -> None:
+def test_files_with_other_names_are_not_deleted(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("of a torch that names them otherwise")
     (tmp_path / ("b" * 51)).write_text("changed")
     discard_damaged(tmp_path)

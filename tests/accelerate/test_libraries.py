@@ -1,4 +1,4 @@
-"""Matrix products go to the library that is faster here; either computes the same."""
+"""The fastest library computes each matrix product, and all libraries give the same result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ M, K, N = 256, 320, 256
 
 @pytest.fixture
 def onednn_wins(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    """What the clock would have to say for oneDNN to be taken, whatever machine this is."""
+    """Fake times with which oneDNN is chosen on every machine."""
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(matmul, "timed", lambda product: {"ATen": 2.0, "oneDNN": 1.0})
 
@@ -66,7 +66,7 @@ def test_onednn_computes_the_same(name: str, dtype: torch.dtype, onednn_wins: No
     torch.testing.assert_close(c.graphs[0].forward.schedule.run(*c.graphs[0].inputs)[0], c.result)
 
 
-def test_a_training_step_follows_changed_weights(onednn_wins: None) -> None:
+def test_a_training_step_uses_changed_weights(onednn_wins: None) -> None:
     torch.manual_seed(0)
     layer, x = torch.nn.Linear(K, N), torch.randn(M, K)
     twin = torch.nn.Linear(K, N)
@@ -82,7 +82,7 @@ def test_a_training_step_follows_changed_weights(onednn_wins: None) -> None:
     torch.testing.assert_close(fast(x), twin(x), rtol=1e-4, atol=1e-5)
 
 
-def test_what_onednn_cannot_do_stays_with_aten(onednn_wins: None) -> None:
+def test_products_that_onednn_cannot_compute_stay_with_aten(onednn_wins: None) -> None:
     t = operands(torch.float64)
     assert calls_of(lab.inspect(lambda a, b: a @ b, t["a"], t["b"])) == {"aten.mm.default"}
     t = operands()
@@ -95,7 +95,7 @@ def test_what_onednn_cannot_do_stays_with_aten(onednn_wins: None) -> None:
 
 
 def test_real_matrices_are_multiplied(monkeypatch, tmp_path) -> None:
-    """While a graph is compiled, torch makes fake tensors, which multiply in no time."""
+    """During a compile, torch creates fake tensors, whose products take no time."""
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     made = []
     real = matmul._random
@@ -105,7 +105,7 @@ def test_real_matrices_are_multiplied(monkeypatch, tmp_path) -> None:
     assert [type(tensor) for tensor in made] == [torch.Tensor] * 3
 
 
-def test_it_measures_once_and_can_be_told_not_to(monkeypatch, tmp_path) -> None:
+def test_products_are_measured_once_unless_switched_off(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(matmul, "STEADY", 1e9)
     asked = []
@@ -121,10 +121,10 @@ def test_it_measures_once_and_can_be_told_not_to(monkeypatch, tmp_path) -> None:
         lab.Options(matmul="fastest")
 
 
-def test_what_a_busy_machine_says_is_not_kept(
+def test_times_of_a_busy_machine_are_not_stored(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It is measured again, here three times, and by the next compile; a steady answer is kept."""
+    """They are measured again, here three times, and by the next compile; then they are stored."""
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     turns, busy = itertools.count(), True
 
@@ -148,11 +148,11 @@ def test_what_a_busy_machine_says_is_not_kept(
     assert len(asked) == 3 and len(list(tmp_path.rglob(matmul.ANSWER))) == 1
     for more in (1, 2):
         lab.inspect(PRODUCTS["mm"], operands(), options={"cache": False})
-        assert len(asked) == 3 + more, "it neither asks the disk nor tells it"
+        assert len(asked) == 3 + more, "it neither reads the disk nor writes to it"
     assert len(list(tmp_path.rglob(matmul.ANSWER))) == 1
 
 
-def test_equal_products_of_a_graph_get_one_answer_that_can_be_printed(
+def test_equal_products_of_a_graph_share_a_choice_that_can_be_printed(
     onednn_wins: None,
 ) -> None:
     t = operands()
@@ -162,7 +162,7 @@ def test_equal_products_of_a_graph_get_one_answer_that_can_be_printed(
     assert "ATen 2000.000 ms, oneDNN 1000.000 ms: oneDNN" in repr(first)
 
 
-def test_a_way_must_be_faster_by_a_margin() -> None:
+def test_an_alternative_must_be_faster_by_a_margin() -> None:
     def chosen(**seconds: float) -> tuple[str, str]:
         ways = tuple((way.replace("_", " "), took) for way, took in seconds.items())
         choice = matmul.Choice("mm", (M, K, N), "float32", ways)

@@ -1,4 +1,4 @@
-"""Packed weights of convolutions with the norms folded into them: never older than either."""
+"""Packed weights of convolutions, with folded norms, are always up to date."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def nothing_packed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def net(**given: int) -> nn.Sequential:
-    """A convolution with a norm, and one without."""
+    """Return a convolution with a norm, followed by one without."""
     torch.manual_seed(0)
     norm = nn.BatchNorm2d(16)
     norm.running_var.uniform_(0.5, 2)
@@ -41,10 +41,10 @@ def images() -> torch.Tensor:
     return torch.randn(2, 8, 20, 20, generator=torch.Generator().manual_seed(1))
 
 
-def assert_follows(fast: Callable[..., torch.Tensor], eager: nn.Module) -> None:
-    """The compiled net computes what the eager one does now.
+def assert_up_to_date(fast: Callable[..., torch.Tensor], eager: nn.Module) -> None:
+    """Check that the compiled network computes the current result of eager mode.
 
-    Eager runs on a copy: a library that it calls asks for a pointer that it could write through.
+    Eager mode uses a copy, because its library requests a writable pointer.
     """
     with torch.no_grad():
         expected = copy.deepcopy(eager).double()(images().double())
@@ -53,7 +53,7 @@ def assert_follows(fast: Callable[..., torch.Tensor], eager: nn.Module) -> None:
 
 
 def packings(module: nn.Sequential) -> int:
-    """How often the weight that has a norm was packed."""
+    """Return how often the weight with a norm was packed."""
     packed = WEIGHTS._packed.get(id(module[0].weight))
     return 0 if packed is None else packed.uses["packings"]
 
@@ -62,7 +62,7 @@ def test_weights_are_packed_once() -> None:
     module = net()
     fast = lab.compile(module)
     for _ in range(3):
-        assert_follows(fast, module)
+        assert_up_to_date(fast, module)
     assert packings(module) == 1
     assert WEIGHTS.nbytes == module[0].weight.nbytes + module[3].weight.nbytes
 
@@ -70,7 +70,7 @@ def test_weights_are_packed_once() -> None:
 def test_small_weights_are_computed_in_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     module = net()
     monkeypatch.setattr(convolutions, "SMALLEST_KEPT", module[0].weight.numel())
-    assert_follows(lab.compile(module), module)
+    assert_up_to_date(lab.compile(module), module)
     assert WEIGHTS.nbytes == module[0].weight.nbytes
 
 
@@ -90,34 +90,34 @@ WRITES: dict[str, Callable[[nn.Sequential], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_what_is_written_is_seen(write: str) -> None:
+def test_all_writes_are_noticed(write: str) -> None:
     module = net()
     fast = lab.compile(module)
-    assert_follows(fast, module)
+    assert_up_to_date(fast, module)
     assert packings(module) == 1
     for _ in range(2):
         WRITES[write](module)
-        assert_follows(fast, module)
+        assert_up_to_date(fast, module)
 
 
-def test_a_norm_that_changes_all_the_time_is_computed_in_each_call() -> None:
+def test_a_norm_that_often_changes_is_computed_in_each_call() -> None:
     module = net()
     fast = lab.compile(module)
     for _ in range(TRIES + 3):
-        assert_follows(fast, module)
+        assert_up_to_date(fast, module)
         module[1].running_var.add_(1)
     assert packings(module) == TRIES
     for _ in range(PAYS * TRIES):
-        assert_follows(fast, module)
+        assert_up_to_date(fast, module)
     assert packings(module) == TRIES + 1
 
 
-def test_an_array_that_was_made_before_may_be_written_to() -> None:
+def test_writes_through_an_earlier_array_are_noticed() -> None:
     module = net()
     array = module[0].weight.detach().numpy()
     fast = lab.compile(module)
     for _ in range(3):
-        assert_follows(fast, module)
+        assert_up_to_date(fast, module)
         array += 1
     assert packings(module) == 0
 
@@ -133,7 +133,7 @@ def test_every_geometry(given: dict[str, int], last: bool) -> None:
     module = net(**given)
     if last:
         module = module.to(memory_format=torch.channels_last)
-    assert_follows(lab.compile(module), module)
+    assert_up_to_date(lab.compile(module), module)
     assert packings(module) == 1
 
 
@@ -149,7 +149,7 @@ def test_training_with_evaluation_between() -> None:
             run(images()).square().mean().backward()
             steps.step()
             run.eval()
-            assert_follows(run, module)
+            assert_up_to_date(run, module)
         results.append([*module.parameters(), *module.buffers()])
     for expected, got in zip(*results, strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-5)

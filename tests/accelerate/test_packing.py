@@ -1,4 +1,4 @@
-"""Packed weights: never older than the parameter, whoever writes to it in whatever way."""
+"""Packed weights are always up to date, however the parameter is modified."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def nothing_packed() -> Iterator[None]:
 
 @pytest.fixture(params=LIBRARIES)
 def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path) -> str:
-    """What the clock would have to say for packed weights to be taken."""
+    """Fake times with which packed weights are chosen."""
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     answer = {"ATen": 2.0, "oneDNN": 2.0, f"{request.param} packed": 1.0}
     monkeypatch.setattr(matmul, "timed", lambda product: answer)
@@ -56,8 +56,8 @@ def rows(dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(ROWS, INNER).to(dtype)
 
 
-def assert_follows(fast: Callable[..., torch.Tensor], eager: nn.Module) -> None:
-    """The compiled module computes what the eager one does now."""
+def assert_up_to_date(fast: Callable[..., torch.Tensor], eager: nn.Module) -> None:
+    """Check that the compiled module computes the current result of eager mode."""
     x = rows(next(eager.parameters()).dtype)
     with torch.no_grad():
         exact = copy.deepcopy(eager).double()(x.double())
@@ -91,17 +91,17 @@ WRITES: dict[str, Callable[[nn.Linear], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_a_written_weight_is_packed_again(write: str, library: str, layer: nn.Linear) -> None:
+def test_a_modified_weight_is_repacked(write: str, library: str, layer: nn.Linear) -> None:
     fast = lab.compile(layer)
-    assert_follows(fast, layer)
+    assert_up_to_date(fast, layer)
     assert WEIGHTS.nbytes == packed_bytes(layer)
     for _ in range(2):
         WRITES[write](layer)
-        assert_follows(fast, layer)
+        assert_up_to_date(fast, layer)
 
 
-def test_many_numbers_of_rows_keep_few_packings(library: str, layer: nn.Linear) -> None:
-    """Those used last; in turns they are not packed over and over."""
+def test_many_numbers_of_rows_keep_few_packed_forms(library: str, layer: nn.Linear) -> None:
+    """The most recently used forms are kept.  Alternating sizes do not repack each time."""
     fast, sizes = lab.compile(layer, dynamic=False), (130, 140, 150, 160)
     with torch.no_grad():
         for n in sizes:
@@ -115,19 +115,19 @@ def test_many_numbers_of_rows_keep_few_packings(library: str, layer: nn.Linear) 
         assert WEIGHTS.nbytes == MOST_FORMS * packed_bytes(layer)
 
 
-def test_writes_through_an_array_made_before_are_seen(library: str, layer: nn.Linear) -> None:
-    """The array holds a tensor of the same storage, so the weight is left alone."""
+def test_writes_through_an_earlier_array_are_noticed(library: str, layer: nn.Linear) -> None:
+    """The array refers to a tensor with the same storage, so the weight is not packed."""
     array = layer.weight.detach().numpy()
     fast = lab.compile(layer)
     for _ in range(3):
-        assert_follows(fast, layer)
+        assert_up_to_date(fast, layer)
         assert WEIGHTS.nbytes == 0
         array += 1
     assert layer.weight.detach().numpy() is not array
     assert (layer.weight.detach().numpy() == array).all()
 
 
-def test_who_may_not_be_packed(library: str, layer: nn.Linear) -> None:
+def test_weights_that_must_not_be_packed(library: str, layer: nn.Linear) -> None:
     weight = layer.weight
     assert unfit(weight) is None
     alias = weight.detach()
@@ -149,9 +149,9 @@ def test_memory_that_torch_did_not_allocate(library: str) -> None:
     layer = nn.Linear(INNER, COLUMNS)
     layer.weight = nn.Parameter(torch.from_numpy(array))
     fast = lab.compile(layer)
-    assert_follows(fast, layer)
+    assert_up_to_date(fast, layer)
     array *= 3
-    assert_follows(fast, layer)
+    assert_up_to_date(fast, layer)
     assert WEIGHTS.nbytes == 0
 
 
@@ -166,53 +166,53 @@ def test_training_with_evaluation_between(library: str, layer: nn.Linear, optimi
             steps.zero_grad()
             forward(rows()).square().mean().backward()
             steps.step()
-            assert_follows(forward, model)
+            assert_up_to_date(forward, model)
     torch.testing.assert_close(layer.weight, twin.weight, rtol=1e-4, atol=1e-5)
 
 
-def test_weights_that_change_all_the_time_are_left_alone(library: str, layer: nn.Linear) -> None:
+def test_weights_that_often_change_are_not_packed(library: str, layer: nn.Linear) -> None:
     fast = lab.compile(layer)
     held = []
     for _ in range(TRIES + 2):
-        assert_follows(fast, layer)
+        assert_up_to_date(fast, layer)
         held.append(WEIGHTS.nbytes)
         layer.weight.data.add_(1)
     assert held == [packed_bytes(layer)] * TRIES + [0] * 2
 
 
-def test_weights_that_change_now_and_then_are_packed(library: str, layer: nn.Linear) -> None:
+def test_weights_that_rarely_change_are_packed(library: str, layer: nn.Linear) -> None:
     fast = lab.compile(layer)
     for _ in range(TRIES + 2):
         for _ in range(PAYS):
-            assert_follows(fast, layer)
+            assert_up_to_date(fast, layer)
         assert WEIGHTS.nbytes == packed_bytes(layer)
         layer.weight.data.add_(1)
 
 
-def test_the_copy_goes_with_the_model(library: str, layer: nn.Linear) -> None:
+def test_the_copy_is_freed_with_the_model(library: str, layer: nn.Linear) -> None:
     other = nn.Linear(INNER, COLUMNS)
     forward = lab.compile(lambda layer, x: layer(x))
     for model in (layer, other, layer, other):
-        assert_follows(lambda x, model=model: forward(model, x), model)
+        assert_up_to_date(lambda x, model=model: forward(model, x), model)
     assert WEIGHTS.nbytes == 2 * packed_bytes(layer)
     del other, model
     gc.collect()
     assert WEIGHTS.nbytes == packed_bytes(layer)
     assert lab.release_memory() >= packed_bytes(layer)
     assert WEIGHTS.nbytes == 0
-    assert_follows(lambda x: forward(layer, x), layer)
+    assert_up_to_date(lambda x: forward(layer, x), layer)
     assert WEIGHTS.nbytes == packed_bytes(layer)
 
 
 def test_threads_share_one_copy(library: str, layer: nn.Linear) -> None:
     fast = lab.compile(layer)
-    assert_follows(fast, layer)
+    assert_up_to_date(fast, layer)
     failed = []
 
     def work() -> None:
         try:
             for _ in range(20):
-                assert_follows(fast, layer)
+                assert_up_to_date(fast, layer)
         except BaseException as error:
             failed.append(error)
 
@@ -226,12 +226,12 @@ def test_threads_share_one_copy(library: str, layer: nn.Linear) -> None:
     assert failed == []
 
 
-def test_it_can_be_switched_off(library: str, layer: nn.Linear) -> None:
-    assert_follows(lab.compile(layer, options={"pack_weights": False}), layer)
+def test_packing_can_be_switched_off(library: str, layer: nn.Linear) -> None:
+    assert_up_to_date(lab.compile(layer, options={"pack_weights": False}), layer)
     assert WEIGHTS.nbytes == 0
 
 
-def test_a_weight_that_a_kernel_reads_too_is_left_alone(library: str, layer: nn.Linear) -> None:
+def test_a_weight_that_a_kernel_also_reads_is_not_packed(library: str, layer: nn.Linear) -> None:
     fast = lab.compile(lambda x: layer(x) + layer.weight.sum())
     with torch.no_grad():
         torch.testing.assert_close(
@@ -243,7 +243,7 @@ def test_a_weight_that_a_kernel_reads_too_is_left_alone(library: str, layer: nn.
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", ["linear", "no bias", "addmm", "mm", "long rows"])
 def test_packed_products_are_right(name: str, dtype: torch.dtype, library: str) -> None:
-    """In every orientation of both matrices."""
+    """Tests both matrices in both orientations."""
     if not LIBRARY[library].knows(dtype):
         pytest.skip("not on this CPU")
     torch.manual_seed(0)
@@ -270,7 +270,7 @@ def test_packed_products_are_right(name: str, dtype: torch.dtype, library: str) 
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_every_way_can_be_timed(dtype: torch.dtype, monkeypatch, tmp_path, layer) -> None:
+def test_every_candidate_can_be_timed(dtype: torch.dtype, monkeypatch, tmp_path, layer) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     if not onednn_knows(dtype):
         pytest.skip("not on this CPU")
@@ -280,7 +280,7 @@ def test_every_way_can_be_timed(dtype: torch.dtype, monkeypatch, tmp_path, layer
     assert {way for way, _ in choice.seconds} == {"ATen", "oneDNN", *packed}
 
 
-def test_the_schedule_says_what_runs(library: str, layer: nn.Linear) -> None:
+def test_the_schedule_shows_the_packed_call(library: str, layer: nn.Linear) -> None:
     x = rows()
     with torch.no_grad():
         c = lab.inspect(layer, x)

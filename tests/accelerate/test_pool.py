@@ -1,4 +1,4 @@
-"""Memory that stays mapped is handed out again only when nobody holds it."""
+"""The pool reuses memory only when nothing refers to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def new(pool: Pool, n: int = N) -> torch.Tensor:
     return pool.empty_rounded((n,), (1,), torch.float32, 4 * n)
 
 
-def test_a_block_comes_back_when_its_tensor_is_gone() -> None:
+def test_a_block_is_reused_when_its_tensor_is_freed() -> None:
     pool = Pool()
     first = new(pool)
     address = first.data_ptr()
@@ -55,7 +55,7 @@ HOLDERS: dict[str, Callable[[torch.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("how", HOLDERS)
-def test_a_block_that_somebody_holds_is_left_alone(how: str) -> None:
+def test_a_block_in_use_is_not_reused(how: str) -> None:
     pool = Pool()
     pool.allow(40 * N)
     tensor = new(pool)
@@ -69,7 +69,7 @@ def test_a_block_that_somebody_holds_is_left_alone(how: str) -> None:
     assert address in {new(pool).data_ptr() for _ in range(3)}
 
 
-def test_the_held_values_stay() -> None:
+def test_values_in_use_do_not_change() -> None:
     fast = lab.compile(lambda x: x + 1)
     x = torch.zeros(N)
     kept = [fast(x + i) for i in range(6)]
@@ -80,7 +80,7 @@ def test_the_held_values_stay() -> None:
     assert [v[0] for v in views] == [1, 0, -1, -2, -3, -4]
 
 
-def test_memory_that_moved_is_not_handed_out() -> None:
+def test_moved_memory_is_not_reused() -> None:
     pool = Pool()
     shared = new(pool)
     shared.share_memory_()
@@ -95,7 +95,7 @@ def test_memory_that_moved_is_not_handed_out() -> None:
     again.fill_(1)
 
 
-def test_it_keeps_no_more_than_its_limit() -> None:
+def test_the_pool_keeps_at_most_its_limit() -> None:
     pool = Pool()
     pool.allow(8 * N)
     tensors = [new(pool) for _ in range(5)]
@@ -104,17 +104,17 @@ def test_it_keeps_no_more_than_its_limit() -> None:
     assert len(set(addresses)) == 5
     del tensors
     assert {new(pool).data_ptr(), new(pool).data_ptr()} <= set(addresses)
-    assert new(pool, 3 * N).numel() == 3 * N, "a larger block may still be had"
+    assert new(pool, 3 * N).numel() == 3 * N, "a larger block can still be allocated"
     assert pool.held == 12 * N
 
 
-def test_ever_new_sizes_find_blocks_in_few_classes() -> None:
-    """A pool with a queue for each size that it has seen takes 100 times as long in the end."""
+def test_new_sizes_find_blocks_in_few_classes() -> None:
+    """A pool with one queue for each size would finally take 100 times as long."""
     pool = Pool()
     pool.allow(64 * N)
     for begin in range(N, 2 * N, 1000):
         addresses = {new(pool, n).data_ptr() for n in range(begin, begin + 1000)}
-        assert len(addresses) <= 2, "next to no size needs memory of its own"
+        assert len(addresses) <= 2, "hardly any size needs its own memory"
     assert len(pool._queues) <= 17, "sixteen classes between two powers of two"
     assert pool.held <= pool.limit
     sizes = {4 * n: new(pool, n) for n in range(N, 9 * N, 977)}
@@ -122,19 +122,19 @@ def test_ever_new_sizes_find_blocks_in_few_classes() -> None:
         assert nbytes <= tensor.untyped_storage().nbytes() <= nbytes * 17 / 16
 
 
-def test_the_classes_used_longest_ago_make_room() -> None:
+def test_least_recently_used_classes_are_dropped_first() -> None:
     pool = Pool()
     pool.allow(4 * 10 * N)
     kept = [new(pool, n * N) for n in (4, 3, 2)]
     addresses = [t.data_ptr() for t in kept]
     del kept
-    assert new(pool, 4 * N).data_ptr() == addresses[0], "used last"
+    assert new(pool, 4 * N).data_ptr() == addresses[0], "most recently used"
     new(pool, 5 * N)
     assert pool.held == 4 * 9 * N
     assert new(pool, 4 * N).data_ptr() == addresses[0]
 
 
-def test_release_gives_back_what_nobody_holds() -> None:
+def test_release_returns_free_blocks() -> None:
     pool = Pool()
     pool.allow(40 * N)
     kept, dropped = new(pool), new(pool)
@@ -146,7 +146,7 @@ def test_release_gives_back_what_nobody_holds() -> None:
     assert kept.eq(7).all()
 
 
-def test_the_option_bounds_it_or_switches_it_off() -> None:
+def test_the_option_limits_the_pool_or_switches_it_off() -> None:
     x = torch.randn(N)
     pooled = lab.inspect(lambda x: x * 2, x)
     assert "POOL.empty" in str(pooled.graphs[0].forward.host)
@@ -159,8 +159,8 @@ def test_the_option_bounds_it_or_switches_it_off() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int8])
-def test_results_have_no_surplus(dtype: torch.dtype) -> None:
-    """Temporaries, one of which a result takes the place of, a product and two more results."""
+def test_results_have_no_excess_storage(dtype: torch.dtype) -> None:
+    """Tests temporaries, one of which a result overwrites, a product and two more results."""
 
     def f(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
         first, order = (x + 1).sort()
@@ -176,7 +176,7 @@ def test_results_have_no_surplus(dtype: torch.dtype) -> None:
                 out.as_strided((out.numel() + 1,), (1,))
 
 
-def test_dynamic_sizes_take_blocks_of_their_own_size() -> None:
+def test_dynamic_sizes_use_blocks_of_their_own_size() -> None:
     fast = lab.compile(lambda x: x.sin() + 1, dynamic=True)
     for n in (0, 1, 7, 1000, N, 2 * N, N + 1):
         x = torch.randn(n)
@@ -224,8 +224,8 @@ def test_the_process_has_one_pool() -> None:
 
 
 @pytest.mark.parametrize("what", ["new", "release"])
-def test_a_finalizer_in_the_midst_of_a_call_may_use_the_pool(what: str) -> None:
-    """It runs in the same thread, at any step: as here, at each event of Python's profiler."""
+def test_a_finalizer_during_a_call_can_use_the_pool(what: str) -> None:
+    """It runs in the same thread at any time; here, at each event of Python's profiler."""
     pool = Pool()
     pool.allow(40 * N)
     made: list[tuple[torch.Tensor, torch.Tensor]] = []
@@ -258,6 +258,6 @@ def test_a_finalizer_in_the_midst_of_a_call_may_use_the_pool(what: str) -> None:
     runs = threading.Thread(target=at_each_event, daemon=True)
     runs.start()
     runs.join(60)
-    assert not runs.is_alive(), "it waits for itself"
+    assert not runs.is_alive(), "deadlock"
     places = [tensor.data_ptr() for pair in made for tensor in pair if tensor.numel() == N]
     assert len(set(places)) == len(places) > 1

@@ -1,4 +1,4 @@
-"""What a correct compiler does not need can be left out, each thing alone and all at once."""
+"""Accelerators can be switched off, one at a time and all together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OFF = [(), *((name,) for name in accelerators.NAMES), ("all",)]
 
 
 class Net(torch.nn.Module):
-    """A convolution with its norm, a product that is large enough to be measured, a softmax."""
+    """A convolution with a norm, a product that is large enough to be measured, and a softmax."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ def test_results_are_right_without(off: tuple[str, ...]) -> None:
         assert_close(gradient, x.detach().sin() + x.detach() * x.detach().cos())
 
 
-def test_what_is_off_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disabled_accelerator_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     net, images = Net().eval(), torch.randn(8, 16, 32, 32)
     with torch.no_grad():
@@ -62,7 +62,7 @@ def test_what_is_off_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What the calls are made of that go past AOTAutograd's wrapper."""
+    """Record the functions that are called without AOTAutograd's wrapper."""
     made: list[Any] = []
     own = bare_calls.direct_call
     monkeypatch.setattr(bare_calls, "direct_call", lambda *given: made.append(given) or own(*given))
@@ -70,7 +70,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def direct_calls(monkeypatch: pytest.MonkeyPatch, off: Any) -> int:
-    """How many calls of a trained function went past AOTAutograd's wrapper."""
+    """Return how many calls of a trained function skipped AOTAutograd's wrapper."""
     made = watched(monkeypatch)
     torch._dynamo.reset()
     x = torch.randn(10, requires_grad=True)
@@ -85,8 +85,8 @@ def test_bare_calls_have_a_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert direct_calls(monkeypatch, ["bare_calls"]) == 0
 
 
-def test_a_norm_in_training_is_called_past_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It writes to its running moments itself, and counts their versions."""
+def test_a_norm_in_training_skips_the_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It updates its running moments itself, and increments their versions."""
     made = watched(monkeypatch)
     norm, eager = torch.nn.BatchNorm1d(4), torch.nn.BatchNorm1d(4)
     fast, x = lab.compile(norm), torch.randn(8, 4)
@@ -112,7 +112,7 @@ def test_warm_graphs_have_a_switch() -> None:
     assert saved(["warm_graphs"]) == 0
 
 
-def test_weights_are_not_packed_and_memory_is_not_kept() -> None:
+def test_packing_and_the_pool_have_switches() -> None:
     lab.release_memory()
     weights, kept = WEIGHTS.nbytes, POOL.held
     torch.manual_seed(0)
@@ -124,7 +124,7 @@ def test_weights_are_not_packed_and_memory_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize("name", NEEDS)
-def test_it_is_off_by_itself_where_torch_lacks_a_name(
+def test_an_accelerator_is_off_if_torch_lacks_a_name(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lacking = NEEDS[name]
@@ -135,7 +135,7 @@ def test_it_is_off_by_itself_where_torch_lacks_a_name(
     assert accelerators.effective_options(Options()).accelerators_off == (name,)
 
 
-def test_other_options_agree() -> None:
+def test_other_options_follow_the_switches() -> None:
     options = accelerators.effective_options(Options.make({"accelerators_off": "all"}))
     assert options.accelerators_off == tuple(accelerators.NAMES)
     assert (options.matmul, options.memory_pool, options.pack_weights) == ("aten", 0.0, False)
@@ -143,6 +143,6 @@ def test_other_options_agree() -> None:
     assert accelerators.effective_options(options) == options
 
 
-def test_a_name_that_is_none() -> None:
+def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(BadOption, match="bare_calls"):
         accelerators.effective_options(Options(accelerators_off=("speed",)))

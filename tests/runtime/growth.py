@@ -1,8 +1,8 @@
-"""Memory levels off: calls of ever new sizes, and functions that are compiled and dropped.
+"""Checks that memory stops growing with calls of new sizes, and with functions that are deleted.
 
     python -m tests.runtime.growth --calls 20000 --recompiles 300
 
-prints the resident memory after each tenth as JSON; `test_growth` runs a shorter form.
+prints the resident memory after each tenth as JSON.  `test_growth` runs a shorter form.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ TENTHS = 10
 
 
 def resident() -> int:
-    """Bytes of this process that lie in memory."""
+    """Return the resident memory of this process in bytes."""
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def libraries() -> int:
-    """How many libraries of ours are loaded."""
+    """Return the number of loaded kernel libraries."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     return len({line.split()[-1] for line in lines if "kernel.so" in line})
 
 
 def tenths(count: int, work: Callable[[int], None]) -> Iterator[int]:
-    """Do it so many times; the memory after each tenth."""
+    """Call `work` `count` times, and yield the memory after each tenth."""
     for n in range(count):
         work(n)
         if (n + 1) % (count // TENTHS) == 0:
@@ -44,7 +44,7 @@ def tenths(count: int, work: Callable[[int], None]) -> Iterator[int]:
 
 
 def sizes(count: int) -> list[int]:
-    """Calls of one function, of a new size each: the pool's memory, and what is known of sizes."""
+    """Call one function with a new size each time: tests the pool and the records of sizes."""
     fast = lab.compile(lambda x: x.sin() * 2, dynamic=True)
     base = torch.randn(40_000 + count)
 
@@ -55,7 +55,7 @@ def sizes(count: int) -> list[int]:
 
 
 def recompiles(count: int, backend: str) -> list[int]:
-    """Functions of other numbers, each trained once and then forgotten."""
+    """Compile functions with different constants, train each once, and delete it."""
     x = torch.randn(500, requires_grad=True)
 
     def work(n: int) -> None:

@@ -1,4 +1,4 @@
-"""What is made ahead in a thread: values, problems, forks, and libraries of C++ kernels."""
+"""Values that a thread computes in the background: exceptions, forks, libraries of C++ kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inductor_lab.compiler.runtime.toolchain.background_compile import NAME, Ahe
 from tests.scripts import script
 
 
-def test_it_is_made_once_in_a_thread_of_its_own() -> None:
+def test_the_value_is_computed_once_in_its_own_thread() -> None:
     may_end, threads = threading.Event(), []
 
     def make() -> str:
@@ -27,13 +27,13 @@ def test_it_is_made_once_in_a_thread_of_its_own() -> None:
         return "made"
 
     ahead = Ahead(make)
-    assert not ahead._made, "nobody has waited for it"
+    assert not ahead._made, "nothing has waited for it"
     may_end.set()
     assert ahead.wait() == ahead.wait() == "made"
     assert threads == [NAME]
 
 
-def test_a_problem_is_told_and_the_next_wait_tries_again() -> None:
+def test_an_exception_is_raised_and_the_next_wait_retries() -> None:
     answers = iter([ValueError("the first time"), "the second time"])
 
     def make() -> str:
@@ -48,7 +48,7 @@ def test_a_problem_is_told_and_the_next_wait_tries_again() -> None:
     assert ahead.wait() == "the second time"
 
 
-def test_what_python_cannot_parse_in_a_thread_is_made_by_who_waits() -> None:
+def test_after_a_parser_error_in_a_thread_wait_computes_the_value() -> None:
     """Python up to 3.12 counts the depth of trees for all threads together (its issue 106905)."""
     threads = []
 
@@ -76,7 +76,7 @@ def _compiled(fn: Any, **options: Any) -> Any:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_process_does_not_wait_for_a_thread_that_it_lacks() -> None:
+def test_a_forked_process_does_not_wait_for_the_thread_of_its_parent() -> None:
     may_end, processes = threading.Event(), multiprocessing.get_context("fork")
     ahead = Ahead(lambda: may_end.wait(60))
     ours, theirs = processes.Pipe(duplex=False)
@@ -93,10 +93,10 @@ def test_a_forked_process_does_not_wait_for_a_thread_that_it_lacks() -> None:
     assert ahead.wait() is True
 
 
-def test_forward_and_backward_are_compiled_side_by_side(
+def test_forward_and_backward_are_compiled_concurrently(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The C++ compiler ends with an error unless another one runs beside it."""
+    """The C++ compiler fails unless another one runs at the same time."""
     slow = script(
         tmp_path / "slow-g++",
         'case "$*" in *--version*) exec g++ --version;; esac\n'
@@ -114,10 +114,10 @@ def test_forward_and_backward_are_compiled_side_by_side(
     torch.testing.assert_close(x.grad, 2 * x.detach().cos())
 
 
-def test_a_library_that_is_not_to_be_had_is_told_at_the_first_call(
+def test_a_failed_compile_raises_at_the_first_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At each one, until the compiler works."""
+    """The error is raised at each call until the compiler works."""
     broken = script(
         tmp_path / "broken-g++",
         'case "$*" in *--version*) exec g++ --version;; esac\n'
@@ -133,10 +133,10 @@ def test_a_library_that_is_not_to_be_had_is_told_at_the_first_call(
     torch.testing.assert_close(ours(x), x.sin() * 3)
 
 
-def test_where_errors_are_suppressed_a_graph_without_a_library_runs_as_eager(
+def test_with_suppressed_errors_a_graph_without_a_library_runs_in_eager_mode(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forwards and backwards, with what it writes to its inputs; told once for each graph."""
+    """This includes gradients and writes to inputs.  There is one warning for each graph."""
     broken = script(
         tmp_path / "broken-g++",
         'case "$*" in *--version*) exec g++ --version;; esac\n'

@@ -1,4 +1,4 @@
-"""The cache directory: entries appear whole or not at all, and only ours are trusted."""
+"""The cache directory: entries are complete or absent, and only private entries are trusted."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tests.scripts import script
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
-    """One of its own, with folders of their own for what torch and Triton keep."""
+    """A new cache, with separate folders for the caches of torch and Triton."""
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path / "here"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "torch"))
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
@@ -81,7 +81,7 @@ def test_an_entry_is_built_once(cache: Cache) -> None:
     assert calls == ["a", "c"]
 
 
-def test_parts_of_a_key_do_not_run_together(cache: Cache) -> None:
+def test_parts_of_a_key_are_kept_separate(cache: Cache) -> None:
     calls: list[str] = []
     assert cache.entry(("ab", "c"), writes("1", calls)) != cache.entry(
         ("a", "bc"), writes("2", calls)
@@ -89,7 +89,7 @@ def test_parts_of_a_key_do_not_run_together(cache: Cache) -> None:
 
 
 @pytest.mark.parametrize("damage", ["changed", "emptied", "removed", "no checksum", "more files"])
-def test_a_damaged_entry_is_built_again_and_told(cache: Cache, damage: str) -> None:
+def test_a_damaged_entry_is_rebuilt_with_a_warning(cache: Cache, damage: str) -> None:
     calls: list[str] = []
     entry = cache.entry(("k",), writes("good", calls))
     library = entry / "kernel.so"
@@ -125,7 +125,7 @@ def test_a_failing_build_leaves_nothing(cache: Cache) -> None:
     assert calls == ["whole"]
 
 
-def test_one_of_many_builders_builds_an_entry(cache: Cache) -> None:
+def test_only_one_of_many_builders_builds_an_entry(cache: Cache) -> None:
     calls: list[str] = []
     together = threading.Barrier(8)
     found: list[Path] = []
@@ -143,7 +143,7 @@ def test_one_of_many_builders_builds_an_entry(cache: Cache) -> None:
     assert not any((cache.root / "tmp").iterdir())
 
 
-def test_interrupted_in_the_middle_of_a_compile(tmp_path: Path) -> None:
+def test_control_c_during_a_compile(tmp_path: Path) -> None:
     """Ctrl-C while the compiler runs: it ends, the cache is clean, the next call works."""
     slow = script(
         tmp_path / "slow-g++",
@@ -168,7 +168,7 @@ def test_interrupted_in_the_middle_of_a_compile(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.killpg(child.pid, signal.SIGINT)  # what a terminal does for Ctrl-C
+    os.killpg(child.pid, signal.SIGINT)  # as a terminal does for Ctrl-C
     _, said = child.communicate(timeout=60)
     assert child.returncode != 0 and "KeyboardInterrupt" in said
     cache = tmp_path / "cache" / "inductor_lab"
@@ -177,8 +177,8 @@ def test_interrupted_in_the_middle_of_a_compile(tmp_path: Path) -> None:
     assert done.stdout.strip() == "7"
 
 
-def test_what_a_killed_process_has_left_goes_with_the_next_build(cache: Cache) -> None:
-    """The compiler's own temporary files, too: they lie in there; what is at work is left alone."""
+def test_the_next_build_deletes_folders_of_killed_processes(cache: Cache) -> None:
+    """This includes temporary files of the compiler.  Folders in use are not deleted."""
     program = (
         "import os, sys\n"
         "from pathlib import Path\n"
@@ -216,8 +216,8 @@ def test_the_compiler_keeps_its_temporary_files_in_the_cache(
     assert {Path(place).parent for place in places} == {folder} and not any(folder.iterdir())
 
 
-def test_python_ends_without_waiting_for_the_compiler(tmp_path: Path) -> None:
-    """Nor does the compiler, or what it has started, go on."""
+def test_python_exits_without_waiting_for_the_compiler(tmp_path: Path) -> None:
+    """The compiler and its child processes end too."""
     slow = script(
         tmp_path / "slow-g++",
         'case "$*" in *--version*) exec g++ --version;; esac\n'
@@ -246,7 +246,7 @@ def test_python_ends_without_waiting_for_the_compiler(tmp_path: Path) -> None:
     assert not (tmp_path / "c" / "inductor_lab" / "failed").exists()
 
 
-def test_what_was_used_longest_ago_goes_beyond_a_limit(cache: Cache, tmp_path: Path) -> None:
+def test_least_recently_used_entries_are_pruned(cache: Cache, tmp_path: Path) -> None:
     entries = [cache.entry((str(n),), writes("x" * 100_000, [])) for n in range(6)]
     old = cache.root / "0.0.1" / "ab" / "abcd"
     theirs = tmp_path / "torch" / "aotautograd" / "somebody"
@@ -256,7 +256,7 @@ def test_what_was_used_longest_ago_goes_beyond_a_limit(cache: Cache, tmp_path: P
         (folder / "data").write_text("y" * 100_000)
     for age, path in enumerate([*entries, graph, old]):
         os.utime(path, (time.time() - 9_000 - age,) * 2)
-    cache.entry(("4",), writes("not built", []))  # is used
+    cache.entry(("4",), writes("not built", []))  # marks it as used
     prune(cache.root, 350_000)
     kept = {path.name for path in (*entries, graph, old) if path.exists()}
     assert kept == {entries[4].name, entries[0].name, entries[1].name}
@@ -267,10 +267,10 @@ def test_what_was_used_longest_ago_goes_beyond_a_limit(cache: Cache, tmp_path: P
     }
 
 
-def test_our_kernels_in_the_folder_of_triton_count(
+def test_our_kernels_in_the_cache_of_triton_are_pruned(
     cache: Cache, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Real ones, of Triton's own compiler; what somebody else compiled stays."""
+    """Uses real kernels, compiled by Triton.  Kernels of other programs are not deleted."""
     pytest.importorskip("triton")
     folder = tmp_path / "triton"
     (folder / "THEIRS").mkdir(parents=True)
@@ -283,7 +283,7 @@ def test_our_kernels_in_the_folder_of_triton_count(
     assert len(entries) == 3
     for age, entry in enumerate(entries):
         os.utime(entry, (time.time() - 90_000 - age,) * 2)
-    touched(entries[2])  # is used
+    touched(entries[2])  # marks it as used
     assert cli.main(["cache"]) == 0
     assert re.search(r"kernels for GPUs +3 +\d", capsys.readouterr().out)
     prune(cache.root, sum(map(size_of, libraries(cache.root))) + size_of(entries[2]) + 20)
@@ -292,7 +292,7 @@ def test_our_kernels_in_the_folder_of_triton_count(
     assert not triton_kernels() and (folder / "THEIRS" / "kernel.cubin").exists()
 
 
-def test_the_limit_is_kept_by_those_who_build(
+def test_builds_prune_the_cache(
     cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_MB", "0.5")
@@ -305,7 +305,7 @@ def test_the_limit_is_kept_by_those_who_build(
     assert len(list((cache.root / "failed").iterdir())) == 50
 
 
-def test_a_clock_that_was_wrong_stops_no_pruning(
+def test_times_in_the_future_do_not_stop_pruning(
     cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = cache.entry(("a",), writes("x", []))
@@ -327,7 +327,7 @@ def test_a_limit_is_a_number(said: str, megabytes: float) -> None:
     assert limit_in({"INDUCTOR_LAB_CACHE_MB": said}) == megabytes * 2**20
 
 
-def test_what_is_being_built_is_not_cleared(cache: Cache) -> None:
+def test_unfinished_entries_are_not_cleared(cache: Cache) -> None:
     with cache.workspace() as working:
         clear(cache.root, own_version())
         assert working.is_dir()
@@ -335,21 +335,21 @@ def test_what_is_being_built_is_not_cleared(cache: Cache) -> None:
     assert not working.exists()
 
 
-def test_a_home_that_nobody_has_is_refused() -> None:
+def test_an_unknown_home_directory_is_refused() -> None:
     with pytest.raises(CacheRefused, match="no cache directory"):
         open_cache({"INDUCTOR_LAB_CACHE_DIR": "~nobody-of-this-name/cache"})
 
 
-def test_a_cache_that_is_cleared_meanwhile(
+def test_a_cache_that_is_cleared_during_a_build(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the build of an entry and its use: it is built once more, and kept nowhere."""
+    """It is cleared between the build of an entry and its use: the entry is built again."""
     unit = Code.of([Line('extern "C" int f() { return 7; }')])
     monkeypatch.setattr(Cache, "entry", lambda *_: tmp_path / "gone")
     assert build_library(unit, "f").handle.f() == 7
 
 
-def test_no_room_for_a_library_is_refused(
+def test_a_full_disk_is_refused(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_folder(*_: object, **__: object) -> str:
@@ -360,7 +360,7 @@ def test_no_room_for_a_library_is_refused(
         build_library(Code.of([Line('extern "C" int f() { return 7; }')]), "f")
 
 
-def test_a_function_that_nobody_defines_is_no_problem_of_the_cache(cache: Cache) -> None:
+def test_an_undefined_function_is_not_reported_as_a_cache_problem(cache: Cache) -> None:
     line = Line('extern "C" int nobody(); extern "C" int f() { return nobody(); }')
     for cached in (True, False):
         with pytest.raises(CompileFailed, match="nobody"):
@@ -380,20 +380,20 @@ def test_the_command_shows_and_clears(cache: Cache, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.skipif(not hasattr(os, "chown") or os.geteuid() != 0, reason="only root can chown")
-def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     (tmp_path / "inductor_lab").mkdir()
     os.chown(tmp_path / "inductor_lab", 12345, 12345)
     with pytest.raises(CacheRefused, match=r"belongs to user 12345.*\n.*INDUCTOR_LAB_CACHE_DIR"):
         open_cache({"INDUCTOR_LAB_CACHE_DIR": str(tmp_path)})
 
 
-def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CacheRefused, match="no cache directory"):
         open_cache({"INDUCTOR_LAB_CACHE_DIR": str(tmp_path / "file")})
 
 
-def test_a_source_that_cannot_be_kept(cache: Cache) -> None:
+def test_a_failed_source_that_cannot_be_saved(cache: Cache) -> None:
     (cache.root / "failed").write_text("a file")
     with pytest.raises(CacheRefused, match=r"did not compile, and .*failed.* cannot be written"):
         cache.keep_failed("kernel", "int f() {")

@@ -1,4 +1,4 @@
-"""Recorded calls, with a stand-in for CUDA's graphs: launches are functions on a tape."""
+"""Recorded calls, with a replacement for CUDA graphs: launches are functions on a tape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from inductor_lab.compiler.runtime.cuda_graphs import MOST_ADDRESSES, recorded, 
 
 
 class Tape:
-    """A CUDA graph: what is launched while it records runs at each replay."""
+    """A CUDA graph: functions that are launched during the recording run at each replay."""
 
     recording: Tape | None = None
 
@@ -66,7 +66,7 @@ def tapes(monkeypatch: pytest.MonkeyPatch) -> list[Tape]:
 
 
 def on_gpu(fn: Callable[..., Any], *args: Any) -> LoopProgram:
-    """The program of a function, its buffers said to be on a GPU."""
+    """Return the program of a function, with all buffers marked as on a GPU."""
     loops = lab.inspect(fn, *args).graphs[0].forward.loops
     for buffer in loops.buffers.values():
         object.__setattr__(buffer, "device", "cuda:0")
@@ -74,7 +74,7 @@ def on_gpu(fn: Callable[..., Any], *args: Any) -> LoopProgram:
 
 
 def product(args: list[Any]) -> tuple[Any, ...]:
-    """x * w, and w itself and transposed, as a forward returns what its backward needs."""
+    """Return x * w, and w and its transpose, as a forward returns tensors for its backward."""
     x, w = args
     args.clear()
     out = torch.empty_like(x)
@@ -100,7 +100,7 @@ def test_a_call_is_recorded_and_replayed(tapes: list[Tape]) -> None:
     assert [tape.replays for tape in tapes] == [4]
 
 
-def test_results_that_somebody_holds_stay_as_they_are(tapes: list[Tape]) -> None:
+def test_live_results_are_not_overwritten(tapes: list[Tape]) -> None:
     run, x, w = made(), torch.randn(4, 4), torch.randn(4, 4)
     held = []
     for _ in range(8):
@@ -111,7 +111,7 @@ def test_results_that_somebody_holds_stay_as_they_are(tapes: list[Tape]) -> None
     assert [tape.replays for tape in tapes] == [1, 1, 1]
 
 
-def test_a_view_of_a_result_holds_it(tapes: list[Tape]) -> None:
+def test_a_live_view_of_a_result_prevents_a_replay(tapes: list[Tape]) -> None:
     run, x, w = made(), torch.randn(4, 4), torch.randn(4, 4)
     run([x, w])
     row = run([x, w])[0][0]
@@ -122,7 +122,7 @@ def test_a_view_of_a_result_holds_it(tapes: list[Tape]) -> None:
     assert len(tapes) == 2
 
 
-def test_an_input_that_moves_is_copied(tapes: list[Tape]) -> None:
+def test_an_input_with_changing_addresses_is_copied(tapes: list[Tape]) -> None:
     run, w = made(), torch.randn(4, 4)
     inputs = [torch.randn(4, 4) for _ in range(12)]
     for x in inputs:
@@ -131,7 +131,7 @@ def test_an_input_that_moves_is_copied(tapes: list[Tape]) -> None:
     assert len(first) == MOST_ADDRESSES - 1 and last.replays > 5
 
 
-def test_inputs_are_written_in_place_or_not_recorded(tapes: list[Tape]) -> None:
+def test_written_inputs_are_updated_in_place_or_not_recorded(tapes: list[Tape]) -> None:
     def step(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return x.add_(w)
 
@@ -151,10 +151,10 @@ def test_inputs_are_written_in_place_or_not_recorded(tapes: list[Tape]) -> None:
             x = torch.full((4, 4), float(n))
             inputs = [x, w]
             assert run(inputs)[0][0, 0] == n + 1
-            still = [still, x]  # so that no address comes back
+            still = [still, x]  # so that no address is reused
 
 
-def test_other_sizes_and_streams_have_recordings_of_their_own(tapes: list[Tape]) -> None:
+def test_each_size_and_stream_has_its_own_recordings(tapes: list[Tape]) -> None:
     def counted(args: list[Any]) -> tuple[Any, ...]:
         n, x = args
         args.clear()
@@ -169,7 +169,7 @@ def test_other_sizes_and_streams_have_recordings_of_their_own(tapes: list[Tape])
     assert [tape.replays for tape in tapes] == [2, 2]
 
 
-def test_what_cannot_be_recorded_is_told_once(tapes: list[Tape]) -> None:
+def test_a_program_that_cannot_be_recorded_warns_once(tapes: list[Tape]) -> None:
     def fails(args: list[Any]) -> tuple[Any, ...]:
         if Tape.recording is not None:
             raise RuntimeError("operation not permitted when stream is capturing\nlong text")
@@ -183,7 +183,7 @@ def test_what_cannot_be_recorded_is_told_once(tapes: list[Tape]) -> None:
     assert len(tapes) == 1
 
 
-def test_reasons_that_a_program_gives() -> None:
+def test_reasons_against_a_recording() -> None:
     x = torch.randn(4)
     assert why_not(on_gpu(torch.sin, x)) is None
     mixed = lab.inspect(torch.sin, x).graphs[0].forward.loops
@@ -192,7 +192,7 @@ def test_reasons_that_a_program_gives() -> None:
     assert why_not(mixed) == "it uses several devices, cpu, cuda:0"
 
 
-def test_other_modes_and_cpu_programs_are_called_as_they_are() -> None:
+def test_other_modes_and_cpu_programs_are_not_recorded() -> None:
     x = torch.randn(4, 4)
     assert recorded(product, on_gpu(torch.mul, x, x), Options()) is product
     cpu = lab.inspect(torch.mul, x, x).graphs[0].forward.loops

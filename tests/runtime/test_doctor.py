@@ -1,4 +1,4 @@
-"""What `inductor-lab doctor` tells."""
+"""The output of `inductor-lab doctor`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_machine_with_a_compiler_is_healthy() -> None:
         assert f"\n{name} " in f"\n{text}"
 
 
-def test_it_says_why_graphs_are_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_says_why_graphs_are_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "open"))
     (tmp_path / "open").mkdir()
     assert f"{tmp_path / 'open' / 'aotautograd'}" in str(report())

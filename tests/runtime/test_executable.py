@@ -1,4 +1,4 @@
-"""Executables: what comes out equals eager, errors are the user's, memory is let go."""
+"""Executables: results equal eager mode, errors name the user's lines, memory is freed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def scaled(x: torch.Tensor) -> torch.Tensor:
     return x * 2 + 1
 
 
-def test_inputs_may_start_anywhere_in_their_storage() -> None:
+def test_inputs_can_have_storage_offsets() -> None:
     base = torch.randn(1001)
     compiled = lab.compile(scaled)
     for start in (0, 1, 3):
@@ -40,7 +40,7 @@ def test_inputs_may_start_anywhere_in_their_storage() -> None:
         )
 
 
-def test_a_compiled_graph_is_called_with_a_list_that_it_empties() -> None:
+def test_a_compiled_graph_empties_its_list_of_arguments() -> None:
     x = torch.randn(30)
     executable = check(scaled, x).graphs[0].forward.executable
     assert executable is not None
@@ -95,10 +95,10 @@ def test_an_index_out_of_range_is_an_error_with_the_line() -> None:
     torch.testing.assert_close(compiled(torch.tensor([3, 2])), table[[3, 2]] + 1)
 
 
-def test_a_compiler_that_says_no_names_the_users_line(
+def test_a_failed_compile_names_the_users_line(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The compiler is replaced by one that dislikes multiplications, wherever they are."""
+    """The compiler is replaced by one that fails on multiplications."""
     picky = script(
         tmp_path / "picky-g++",
         '[ "$1" = --version ] && echo "g++ 1, Free Software Foundation" && exit 0\n'
@@ -112,10 +112,10 @@ def test_a_compiler_that_says_no_names_the_users_line(
     message = str(failed.value)
     assert "kernel.cpp" in message and "I do not multiply" in message
     assert "return x * 2 + 1" in message and "test_executable.py" in message
-    assert ">" in message and "2.0f" in message, "the kernel's own line is shown"
+    assert ">" in message and "2.0f" in message, "the line of the kernel is shown"
 
 
-def test_intermediates_and_inputs_are_let_go() -> None:
+def test_intermediates_and_inputs_are_freed() -> None:
     x = torch.randn(64, 64)
     executable = check(lambda x: (x @ x) @ x, x).graphs[0]
     call = executable.forward.executable
@@ -138,8 +138,8 @@ def test_without_the_cache() -> None:
     torch.testing.assert_close(found.result, scaled(x))
 
 
-def test_indices_that_are_in_range_are_no_error() -> None:
-    """Masked labels, checked in a SIMD loop beside sums of other widths (GCC 12 got that wrong)."""
+def test_indices_in_range_raise_no_error() -> None:
+    """Masked labels, checked in a SIMD loop with sums of other widths (GCC 12 miscompiled this)."""
 
     def loss(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         shifted = torch.nn.functional.pad(labels, (0, 1), value=-100)[..., 1:].reshape(-1)

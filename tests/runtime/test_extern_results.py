@@ -1,4 +1,4 @@
-"""What libraries and operators of the user return: other than promised is repaired, or refused."""
+"""Results of libraries and user operators that differ from meta functions are copied or refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OPERATORS = {name: operator(name, made, said) for name, (made, said, _) in BROKE
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_another_size_or_dtype_than_promised_is_refused(name: str) -> None:
+def test_results_with_an_unexpected_size_or_dtype_are_refused(name: str) -> None:
     op, (_, _, told) = OPERATORS[name], BROKEN[name]
     compiled = lab.compile(lambda x: op(x).sin() + x)
     with pytest.raises(BrokenPromise, match=told) as caught:
@@ -57,7 +57,7 @@ def test_another_size_or_dtype_than_promised_is_refused(name: str) -> None:
     assert "compiled = lab.compile(lambda x: op(x).sin() + x)" in said
 
 
-def test_so_are_symbolic_sizes_and_one_of_several_results() -> None:
+def test_unexpected_symbolic_sizes_and_one_of_several_results_are_refused() -> None:
     longer = OPERATORS["longer"]
     compiled = lab.compile(lambda x: longer(x) + x, dynamic=True)
     with pytest.raises(BrokenPromise, match=r"\[14\].*\[7\]"):
@@ -72,7 +72,7 @@ def test_so_are_symbolic_sizes_and_one_of_several_results() -> None:
         lab.compile(lambda x: sum(pair(x)))(torch.randn(9))
 
 
-def test_a_size_that_only_the_result_tells_may_be_any() -> None:
+def test_unbacked_sizes_of_results_can_have_any_value() -> None:
     @custom_op(f"{SPACE}::positive", mutates_args=())
     def positive(x: torch.Tensor) -> torch.Tensor:
         return x[x > 0].clone()
@@ -87,7 +87,7 @@ def test_a_size_that_only_the_result_tells_may_be_any() -> None:
         torch.testing.assert_close(compiled(sign * x), positive(sign * x) * 2)
 
 
-def test_other_strides_than_promised_are_repaired() -> None:
+def test_results_with_unexpected_strides_are_copied() -> None:
     @custom_op(f"{SPACE}::columns", mutates_args=())
     def columns(x: torch.Tensor) -> torch.Tensor:
         return x.t().clone().t()
@@ -97,7 +97,7 @@ def test_other_strides_than_promised_are_repaired() -> None:
     torch.testing.assert_close(lab.compile(lambda x: columns(x) + x)(x), x + x)
 
 
-def test_what_laid_out_does() -> None:
+def test_laid_out() -> None:
     x, f32 = torch.arange(6.0).view(2, 3), torch.float32
     assert laid_out(x, (2, 3), (3, 1), f32, "op") is x
     columns = laid_out(x, (2, 3), (1, 2), f32, "op")
@@ -110,8 +110,8 @@ def test_what_laid_out_does() -> None:
         laid_out(x, (2, 3), (3, 1), f32, "op", device=torch.device("meta"))
 
 
-def test_what_aten_returns_may_be_of_another_size_where_no_kernel_reads_it() -> None:
-    """Of an embedding bag nobody needs the places of, and it returns none, as eager does."""
+def test_unused_results_of_aten_can_have_another_size() -> None:
+    """An embedding bag returns empty offsets if they are unused, as in eager mode."""
 
     def bags(weight: torch.Tensor, places: torch.Tensor, starts: torch.Tensor) -> Any:
         return torch.ops.aten._embedding_bag_forward_only(weight, places, starts)
@@ -123,8 +123,10 @@ def test_what_aten_returns_may_be_of_another_size_where_no_kernel_reads_it() -> 
 
 @pytest.fixture
 def half() -> Iterator[Result]:
-    """An operator that returns None in place of its second tensor, as some of cuDNN's do where only
-    a backward that nobody asked for would need it."""
+    """An operator that returns None instead of its second tensor.
+
+    Some operators of cuDNN do this if only a backward would need the tensor, and there is none.
+    """
     library = Library(SPACE, "FRAGMENT")
     library.define("half_of_it(Tensor x) -> (Tensor, Tensor)")
     library.impl("half_of_it", lambda x: (x + 1, None), "CPU")
@@ -135,7 +137,7 @@ def half() -> Iterator[Result]:
     library._destroy()
 
 
-def test_what_nobody_reads_may_be_none(half: Result) -> None:
+def test_an_unused_result_can_be_none(half: Result) -> None:
     assert restrided(None, (3, 1)) is None
     x = torch.randn(4)
     compilation = lab.inspect(lambda x: half(x)[0] * 2, x)
@@ -145,7 +147,7 @@ def test_what_nobody_reads_may_be_none(half: Result) -> None:
 
 
 @pytest.mark.parametrize("used", ["kernel", "library", "caller"])
-def test_none_that_somebody_reads_is_refused(half: Result, used: str) -> None:
+def test_a_used_result_must_not_be_none(half: Result, used: str) -> None:
     uses = {
         "kernel": lambda first, second: first * second,
         "library": lambda first, second: first @ second,

@@ -1,4 +1,4 @@
-"""Which library calls of a graph are begun in small while it is compiled, and with what."""
+"""The small library calls that warm up libraries while a graph is compiled."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ def test_equal_products_of_many_sizes_are_one_kind() -> None:
     assert found == {("aten.mm.default", (small(16, 16), small(16, 16)))}
 
 
-def test_a_short_side_stays() -> None:
+def test_sizes_below_the_minimum_are_kept() -> None:
     found = kinds(torch.bmm, torch.ones(3, 40, 8), torch.ones(3, 8, 50))
     assert found == {("aten.bmm.default", (small(3, 16, 8), small(3, 8, 16)))}
 
 
-def test_nothing_begins_on_a_cpu() -> None:
+def test_no_warm_up_on_a_cpu() -> None:
     c = lab.inspect(torch.mm, torch.ones(30, 40), torch.ones(40, 50))
     program = c.parts[0].schedule.program
     assert program.steps and library_warmup.warm_up_libraries(program) == []
 
 
 def attention(length: int, dropout: float) -> LoopProgram:
-    """A program whose one step is a call of flash attention on a GPU."""
+    """Return a program with one step, a call of flash attention on a GPU."""
     names, size = ("q", "k", "v"), (8, 12, length, 64)
     buffers = {
         name: Buffer(name, BufferKind.INPUT, torch.float16, "cuda:0", Layout.contiguous(size))
@@ -64,16 +64,18 @@ def attention(length: int, dropout: float) -> LoopProgram:
     return LoopProgram("f", names, buffers, (call,), ())
 
 
-def test_attention_draws_no_dropout_and_keeps_its_length() -> None:
+def test_attention_has_no_dropout_and_keeps_its_length() -> None:
     program = attention(512, 0.1)
     ((op, args),) = library_warmup._kinds(program.steps[0], program)
     assert op.endswith("flash_attention.default")
     assert args == (*[small(1, 1, 512, 64, dtype=torch.float16)] * 3, 0.0, True)
 
 
-def test_attention_with_a_mask_is_not_begun() -> None:
-    """A kernel reads rows of a mask by 16 bytes, wherever they begin: that of a mask of 12 by 12
-    in float16 ends the process's use of the GPU."""
+def test_no_warm_up_of_attention_with_a_mask() -> None:
+    """A kernel reads rows of a mask in words of 16 bytes, even if they are not aligned.
+
+    With a mask of 12 by 12 in float16, this ends the process's use of the GPU.
+    """
     program = attention(12, 0.0)
     (flash,) = program.steps
     assert isinstance(flash, ExternCall) and list(library_warmup._kinds(flash, program))
@@ -87,12 +89,12 @@ def test_attention_with_a_mask_is_not_begun() -> None:
     assert list(library_warmup._kinds(ExternCall(("out", None, None, None), op, given), program))
 
 
-def test_what_takes_much_memory_is_not_begun() -> None:
+def test_no_warm_up_with_large_tensors() -> None:
     program = attention(1 << 15, 0.0)
     assert list(library_warmup._kinds(program.steps[0], program)) == []
 
 
-def test_a_library_that_refuses_is_told_of_by_the_call_itself() -> None:
+def test_errors_during_warm_up_are_reported_by_the_real_call() -> None:
     kind = ("aten.mm.default", (torch.ones(2, 3), torch.ones(2, 3)))
     with pytest.raises(RuntimeError):
         torch.mm(*kind[1])

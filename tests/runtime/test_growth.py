@@ -1,4 +1,4 @@
-"""Memory levels off; `make faults FAULTS="--only 'long runs'"` has the longer form."""
+"""Memory stops growing; `make faults FAULTS="--only 'long runs'"` runs the longer form."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEGABYTE = 2**20
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-def test_memory_levels_off() -> None:
+def test_memory_stops_growing() -> None:
     command = [sys.executable, "-m", "tests.runtime.growth"]
     command += ["--calls", "20000", "--recompiles", str(RECOMPILES)]
     root = Path(__file__).parents[2]
@@ -25,5 +25,5 @@ def test_memory_levels_off() -> None:
     sizes, recompiles = found["sizes"], found["recompiles"]
     assert sizes[-1] - sizes[4] < MEGABYTE, "10,000 calls of new sizes"
     grown = (recompiles[-1] - recompiles[4]) / (RECOMPILES / 2)
-    assert grown < MEGABYTE / 4, "torch itself keeps about 0.1 MB of each recompile"
-    assert found["libraries"] <= 2, "the libraries of functions that are gone are unloaded"
+    assert grown < MEGABYTE / 4, "torch itself keeps about 0.1 MB for each recompile"
+    assert found["libraries"] <= 2, "libraries of deleted functions are unloaded"

@@ -1,4 +1,4 @@
-"""A class cache: entries of the teacher's are used if nobody else can have written them."""
+"""A class cache: entries of the teacher are used if nobody else can have written them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def writes(text: str) -> Callable[[Path], None]:
 
 @pytest.fixture
 def teachers(tmp_path: Path) -> Path:
-    """The one entry of a class cache."""
+    """Return the only entry of a class cache."""
     own = open_cache({VARIABLE: str(tmp_path / "teacher")})
     own.entry(PARTS, writes("the teacher's"))
     assert publish(own.root, tmp_path / "class") == 1
@@ -49,13 +49,13 @@ def contents(cache: Cache) -> str:
     return (cache.entry(PARTS, writes("the student's")) / "kernel.so").read_text()
 
 
-def test_what_the_teacher_made_is_used_where_it_lies(student: Cache, teachers: Path) -> None:
+def test_entries_of_the_teacher_are_used_without_a_copy(student: Cache, teachers: Path) -> None:
     assert contents(student) == "the teacher's"
     assert student.entry(PARTS, writes("")) == teachers
     assert not list(student.root.rglob(CHECKSUM))
 
 
-def test_what_is_published_is_open_to_eyes_and_closed_to_hands(teachers: Path) -> None:
+def test_published_entries_are_readable_but_not_writable(teachers: Path) -> None:
     modes = {path.name: path.stat().st_mode & 0o777 for path in teachers.iterdir()}
     assert modes == {"kernel.so": 0o444, CHECKSUM: 0o444}
     steps = [teachers, *teachers.parents[:2]]
@@ -68,7 +68,7 @@ def test_publishing_again_adds_nothing(tmp_path: Path, teachers: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o020, 0o002, 0o1002])
 @pytest.mark.parametrize("step", range(5), ids=["file", "entry", "letters", "version", "folder"])
-def test_what_others_may_write_to_is_not_used(step, mode, student, teachers: Path) -> None:
+def test_entries_that_others_can_write_to_are_not_used(step, mode, student, teachers: Path) -> None:
     path = [teachers / "kernel.so", teachers, *teachers.parents][step]
     path.chmod(path.stat().st_mode | mode)
     with pytest.warns(UntrustedCache, match="may write to"):
@@ -77,14 +77,14 @@ def test_what_others_may_write_to_is_not_used(step, mode, student, teachers: Pat
 
 @root_only
 @pytest.mark.parametrize("step", range(3), ids=["file", "entry", "letters"])
-def test_what_belongs_to_somebody_else_is_not_used(step, student, teachers: Path) -> None:
+def test_entries_of_other_users_are_not_used(step, student, teachers: Path) -> None:
     path = [teachers / "kernel.so", teachers, *teachers.parents][step]
     os.chown(path, SOMEBODY, SOMEBODY)
     with pytest.warns(UntrustedCache, match=f"belongs to user {SOMEBODY}"):
         assert contents(student) == "the student's"
 
 
-def test_a_link_put_there_by_nobody_else_leads_where_it_is_judged_too(student, teachers) -> None:
+def test_the_target_of_a_link_is_checked_too(student, teachers) -> None:
     elsewhere = student.root.parent / "elsewhere"
     teachers.rename(elsewhere)
     elsewhere.chmod(0o777)
@@ -99,7 +99,7 @@ def test_a_damaged_entry_is_not_used(student: Cache, teachers: Path) -> None:
     assert contents(student) == "the student's"
 
 
-def test_a_class_cache_that_is_not_there_is_none(tmp_path: Path) -> None:
+def test_a_missing_class_cache_is_ignored(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lonely = open_cache({VARIABLE: str(tmp_path / "a"), SHARED: str(tmp_path / "none")})

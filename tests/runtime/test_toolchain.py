@@ -1,4 +1,4 @@
-"""The compiler that is found, what it is told, and what happens when it says no."""
+"""Finding a compiler, its flags, and its errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ extern "C" int count_threads() {
 
 
 def code_of(text: str, **origins: str) -> Code:
-    """Text as generated code; a line that contains a keyword of `origins` comes from that node."""
+    """Return text as generated code; a line with a keyword of `origins` comes from that node."""
     lines = []
     for line in text.splitlines():
         nodes = frozenset(node for word, node in origins.items() if word in line)
@@ -52,7 +52,7 @@ def test_cxx_comes_first(tmp_path: Path) -> None:
     assert found.version == "clang version 99.0"
 
 
-def test_cxx_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cxx_can_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script(tmp_path / "my-compiler", 'exec g++ "$@"')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CXX", "./my-compiler")
@@ -60,8 +60,8 @@ def test_cxx_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert build_library(unit, "f").handle.f() == 7
 
 
-def test_a_compiler_that_is_a_script_is_known_by_its_text(tmp_path: Path) -> None:
-    """It may add flags and say nothing of it: what it made before is built again."""
+def test_the_text_of_a_compiler_script_is_part_of_the_key(tmp_path: Path) -> None:
+    """A script can add flags, so its libraries are rebuilt when it changes."""
     wrapper, seen = tmp_path / "my-compiler", set()
     for flag in ("-O1", "-O2"):
         script(wrapper, f'case "$*" in *--version*) echo "g++ 1.0";; *) g++ {flag} "$@";; esac')
@@ -69,7 +69,7 @@ def test_a_compiler_that_is_a_script_is_known_by_its_text(tmp_path: Path) -> Non
     assert len(seen) == 2
 
 
-def test_first_on_path_is_taken(tmp_path: Path) -> None:
+def test_the_first_compiler_on_path_is_used(tmp_path: Path) -> None:
     script(tmp_path / "g++", 'echo "g++ 1.0, Free Software Foundation"')
     found = find_toolchain({"PATH": str(tmp_path)})
     assert found.command == (str(tmp_path / "g++"),)
@@ -85,7 +85,7 @@ def test_no_compiler_says_what_to_install(tmp_path: Path, monkeypatch: pytest.Mo
         find_toolchain({"PATH": str(tmp_path), "CXX": "nowhere"})
 
 
-def test_zig_is_taken_where_there_is_no_other(tmp_path: Path) -> None:
+def test_zig_is_used_if_there_is_no_other_compiler(tmp_path: Path) -> None:
     pytest.importorskip("ziglang", reason="to run it: pip install 'inductor-lab[compiler]'")
     found = find_toolchain({"PATH": str(tmp_path)})
     assert found.family.name == "zig" and found.openmp is None
@@ -119,7 +119,7 @@ def test_families(command: str, banner: str, family: str) -> None:
     (r"C:\oneAPI\icx-cl.exe", "/Qopenmp", "/Qfma-"),
 ])  # fmt: skip
 def test_command_lines_on_windows(command: str, openmp: str, exact: str | None) -> None:
-    """Vectors as wide as the CPU's, and no product and sum in one rounding."""
+    """Vectors are as wide as the CPU's, and products and sums are not contracted."""
     family = FAMILIES[family_of(command, "Microsoft (R) C/C++ Optimizing Compiler")]
     for capability, arch in (("AVX2", "/arch:AVX2"), ("AVX512", "/arch:AVX512"), ("DEFAULT", "")):
         flags = family.flags(capability, joined=False)
@@ -130,8 +130,8 @@ def test_command_lines_on_windows(command: str, openmp: str, exact: str | None) 
     assert line[0] == command and line[-2:] == ["k.cpp", "/Fe:k.dll"]
 
 
-def test_apples_clang_without_a_runtime_for_threads() -> None:
-    """Its own has none: a library that asks for one could not be loaded."""
+def test_apple_clang_without_an_openmp_runtime() -> None:
+    """Apple clang has no OpenMP runtime, so a library that needs one could not be loaded."""
     apple = FAMILIES["apple-clang"]
     assert "-fopenmp" in apple.flags("DEFAULT", joined=True)
     alone = apple.flags("DEFAULT", joined=False)
@@ -139,9 +139,9 @@ def test_apples_clang_without_a_runtime_for_threads() -> None:
     assert "-fopenmp" in FAMILIES["gcc"].flags("AVX2", joined=False)
 
 
-def test_one_openmp_runtime_and_its_threads() -> None:
-    """Kernels run on torch's own threads: no second pool, and set_num_threads is heard."""
-    others = openmp.loaded_runtimes()  # a plugin of the test runner may have brought its own
+def test_kernels_use_the_openmp_runtime_of_torch() -> None:
+    """Kernels run on torch's threads, without a second pool, and follow `set_num_threads`."""
+    others = openmp.loaded_runtimes()  # a plugin of the test runner can have loaded its own
     function = build_library(code_of(THREADS), "threads").handle.count_threads
     before = torch.get_num_threads()
     try:
@@ -161,7 +161,7 @@ def test_without_cache_a_library_leaves_no_file(own_cache: Path) -> None:
     assert not [path for path in own_cache.rglob("*") if path.is_file()]
 
 
-def test_refused_code_is_explained(own_cache: Path) -> None:
+def test_the_error_for_invalid_code(own_cache: Path) -> None:
     code = code_of("int f() {\n    return 1;\n    int y = nonsense(x);\n}\n", nonsense="erfinv")
     traces = {"erfinv": '  File "model.py", line 12, in forward\n    y = torch.erfinv(x)\n'}
     with pytest.raises(CompileFailed) as failed:
@@ -173,10 +173,10 @@ def test_refused_code_is_explained(own_cache: Path) -> None:
     (kept,) = (own_cache / "failed").iterdir()
     assert kept.read_text() == str(code)
     assert "-shared" in message and str(kept) in message
-    assert not any((own_cache / "tmp").iterdir()), "a failed build leaves nothing half done"
+    assert not any((own_cache / "tmp").iterdir()), "a failed build leaves no files"
 
 
-def test_a_compiler_that_breaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = script(tmp_path / "broken", '[ "$1" = --version ] && echo "g++ 1" && exit 0; exit 3')
     monkeypatch.setenv("CXX", str(fake))
     with pytest.raises(CompileFailed, match="no output, exit status 3"):
@@ -190,7 +190,7 @@ def test_a_compiler_that_breaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ("sleep 600 & sleep 600", "killed, because it did not end within 1 seconds"),
 ])  # fmt: skip
 @pytest.mark.skipif(sys.platform != "linux", reason="ELF files, shell scripts")
-def test_a_compiler_that_leaves_no_library(
+def test_a_compiler_that_produces_no_valid_library(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, said: str
 ) -> None:
     version = 'case "$*" in *--version*) exec g++ --version;; esac\n'
@@ -205,6 +205,6 @@ def test_a_compiler_that_leaves_no_library(
     assert not find_compiler.incomplete(tmp_path / "real.so")
 
 
-def test_a_command_that_is_none() -> None:
+def test_an_invalid_command() -> None:
     with pytest.raises(NoCompiler, match="No closing quotation"):
         find_toolchain({"CXX": 'g++ "-O2'})

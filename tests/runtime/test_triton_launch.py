@@ -1,4 +1,4 @@
-"""Launching interpreted kernels: with and without TRITON_INTERPRET, errors, and block sizes."""
+"""Launching kernels: the interpreter with and without TRITON_INTERPRET, errors, cached launches."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ torch.testing.assert_close(InTriton()(network)(x, w), network(x, w))
 
 
 @pytest.mark.parametrize("value", ["", "1"])
-def test_interpreting_needs_no_environment_variable_and_bears_it(value: str) -> None:
+def test_interpreting_works_with_and_without_the_environment_variable(value: str) -> None:
     environment = {**os.environ, "TRITON_INTERPRET": value}
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True
@@ -61,7 +61,7 @@ def test_triton_still_compiles_after_a_kernel_was_interpreted() -> None:
     torch.testing.assert_close(InTriton()(torch.sin)(x), x.sin())
 
 
-def test_interpreted_programs_do_more_at_a_time_and_write_nothing_beyond_the_end() -> None:
+def test_interpreted_programs_have_larger_blocks_and_stay_in_bounds() -> None:
     for size in (1, 127, 128, 1000, 4096, 70_000, 1 << 17):
         room = torch.full((size + 64,), 7.0)
         x = torch.randn(size)
@@ -72,8 +72,7 @@ def test_interpreted_programs_do_more_at_a_time_and_write_nothing_beyond_the_end
 
 
 class StandIn:
-    """Triton's side of a launch, without a GPU: `jit[grid](...)` compiles, `compiled.run(...)`
-    runs what was compiled."""
+    """Replaces Triton on a machine without a GPU: `jit[grid]()` compiles, `compiled.run()` runs."""
 
     function, packed_metadata, hash = "function", "packed", "hash"
 
@@ -101,7 +100,7 @@ def launcher(kernel: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tu
     return made, made.function
 
 
-def test_a_launch_is_prepared_once_and_serves_aligned_pointers(
+def test_a_launch_is_cached_for_aligned_pointers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     x = torch.randn(1000)
@@ -120,7 +119,7 @@ def test_a_launch_is_prepared_once_and_serves_aligned_pointers(
     assert stand_in.said[2] == ("prepared", (-(-1000 // block), 1, 1), (aligned, block), 7)
 
 
-def test_a_launch_with_numbers_is_prepared_for_each(
+def test_a_launch_is_cached_for_each_number(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (kernel,) = kernels_of(torch.neg, torch.randn(1000), dynamic=True)
@@ -132,7 +131,7 @@ def test_a_launch_with_numbers_is_prepared_for_each(
     assert len({said[1] for said in stand_in.said[2:]}) == 2
 
 
-def test_kernels_of_fixed_sizes_are_compiled_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_with_static_sizes_are_compiled_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     def several(x: torch.Tensor) -> Any:
         return torch.softmax(x, 1), x.sum(0).exp(), x.t().contiguous() + 1
 
@@ -151,13 +150,13 @@ def test_kernels_of_fixed_sizes_are_compiled_in_threads(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("size", [1, 1000])
-def test_torch_launches_what_triton_has_compiled(
+def test_torch_launches_compiled_kernels_of_triton(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What its launcher is told, for a real cubin; `tests/gpu` runs it."""
+    """Checks the arguments of its launcher for a real cubin; `tests/gpu` runs it."""
     (kernel,) = kernels_of(torch.neg, torch.randn(1000), dynamic=True)
     written = source(kernel, jit_function(kernel))
-    if size == 1:  # Triton itself has numbers that are 1 in the code
+    if size == 1:  # Triton specializes numbers that are 1
         written.signature["ks0"] = "constexpr"
         written.constants[(2,)] = 1
     target = GPUTarget("cuda", 90, 32)
@@ -187,7 +186,7 @@ def test_torch_launches_what_triton_has_compiled(
     assert parameters == len(arguments)
 
 
-def test_a_kernel_of_symbolic_sizes_waits_for_its_numbers() -> None:
+def test_a_kernel_with_symbolic_sizes_is_compiled_at_its_first_call() -> None:
     (kernel,) = kernels_of(torch.neg, torch.randn(1000), dynamic=True)
     made = triton_launch.Launcher(kernel)
     made.begin()

@@ -1,4 +1,4 @@
-"""Triton kernels that other processes compile: found on disk, and done without where they fail."""
+"""Triton kernels that worker processes compile, and what happens if a worker fails."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proce
 def until(true: Callable[[], bool]) -> None:
     end = time.monotonic() + SECONDS
     while not true():
-        assert time.monotonic() < end, "it never came"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.01)
 
 
@@ -58,14 +58,14 @@ def machine_code(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*.cubin")}
 
 
-def test_the_small_kernel_of_the_start_can_be_compiled(tmp_path: Path, monkeypatch) -> None:
+def test_the_small_kernel_compiles(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     triton_worker.compile_one(triton_worker.SMALL, TARGET)
     (path,) = machine_code(tmp_path)
     assert path.name == "small.cubin"
 
 
-def test_what_they_compile_is_found_on_disk(processes: Processes, tmp_path: Path) -> None:
+def test_compiled_kernels_are_found_on_disk(processes: Processes, tmp_path: Path) -> None:
     (kernel,) = kernels_of(lambda x: x.softmax(-1), torch.randn(64, 300))
     described = Path(processes.compile(request(kernel, TARGET)))
     made = machine_code(tmp_path)
@@ -74,11 +74,11 @@ def test_what_they_compile_is_found_on_disk(processes: Processes, tmp_path: Path
     compiled = triton.compile(
         source(kernel, jit_function(kernel)), target=TARGET, options=compile_options(kernel)
     )
-    assert machine_code(tmp_path) == made, "it was compiled again"
+    assert machine_code(tmp_path) == made, "it was compiled a second time"
     assert compiled.asm["cubin"] == next(iter(made)).read_bytes()
 
 
-def test_many_at_a_time(processes: Processes, tmp_path: Path) -> None:
+def test_many_kernels_at_the_same_time(processes: Processes, tmp_path: Path) -> None:
     waiting = [threading.Thread(target=processes.compile, args=(one,)) for one in asked(7)]
     for thread in waiting:
         thread.start()
@@ -88,7 +88,7 @@ def test_many_at_a_time(processes: Processes, tmp_path: Path) -> None:
     assert len(machine_code(tmp_path)) == 7
 
 
-def test_one_that_cannot_be_compiled_stops_no_other(processes: Processes, tmp_path: Path) -> None:
+def test_a_failed_compile_stops_no_other(processes: Processes, tmp_path: Path) -> None:
     (good,) = asked()
     for wrong in ("this is no Python", good["text"].replace("tl.load", "tl.lode")):
         assert processes.compile({**good, "text": wrong}) == ""
@@ -97,7 +97,7 @@ def test_one_that_cannot_be_compiled_stops_no_other(processes: Processes, tmp_pa
     assert len(machine_code(tmp_path)) == 1
 
 
-def test_nobody_waits_for_one_that_is_killed(processes: Processes) -> None:
+def test_a_killed_worker_answers_all_requests(processes: Processes) -> None:
     many = asked(6)
     waiting = [threading.Thread(target=processes.compile, args=(one,)) for one in many]
     for thread in waiting:
@@ -110,7 +110,7 @@ def test_nobody_waits_for_one_that_is_killed(processes: Processes) -> None:
     assert processes.compile(many[0]) == ""
 
 
-def test_nobody_waits_for_one_that_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_request_waits_for_a_worker_to_be_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton_worker, "READY", b"it never says this")
     (one,) = asked()
     made = Processes(1, TARGET)
@@ -118,7 +118,7 @@ def test_nobody_waits_for_one_that_is_not_ready(monkeypatch: pytest.MonkeyPatch)
     made.end()
 
 
-def test_a_new_one_for_one_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_has_ended_is_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_processes, "_PROCESSES", [])
     first = worker_processes.processes(TARGET)
     assert first is not None and worker_processes.processes(TARGET) is first
@@ -130,7 +130,7 @@ def test_a_new_one_for_one_that_has_ended(monkeypatch: pytest.MonkeyPatch) -> No
     second.end()
 
 
-def test_one_that_never_works_has_no_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_never_became_ready_is_not_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_processes, "_PROCESSES", [])
     monkeypatch.setattr(sys, "executable", "/bin/false")
     only = worker_processes.processes(TARGET)
@@ -140,19 +140,19 @@ def test_one_that_never_works_has_no_follower(monkeypatch: pytest.MonkeyPatch) -
     assert worker_processes.processes(TARGET) is only
 
 
-def test_what_the_compiler_prints_is_no_answer(processes: Processes, tmp_path: Path) -> None:
+def test_output_of_the_compiler_is_not_an_answer(processes: Processes, tmp_path: Path) -> None:
     (one,) = asked()
     processes.compile({**one, "text": "print('hello', flush=True)\n" + one["text"]})
     assert not processes.ended and len(machine_code(tmp_path)) == 1
 
 
-def test_without_an_interpreter_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_python_interpreter_there_is_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_processes, "_PROCESSES", [])
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     assert worker_processes.processes(TARGET) is None
 
 
-def test_a_forked_process_asks_for_nothing(processes: Processes) -> None:
+def test_a_forked_process_does_not_use_the_worker(processes: Processes) -> None:
     (one,) = asked()
     child = os.fork()
     if child == 0:
@@ -163,7 +163,7 @@ def test_a_forked_process_asks_for_nothing(processes: Processes) -> None:
 
 
 @pytest.mark.parametrize("how", ["pass", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
-def test_it_ends_with_the_process_that_started_it(how: str) -> None:
+def test_the_worker_ends_with_the_process_that_started_it(how: str) -> None:
     program = (
         "from triton.backends.compiler import GPUTarget\n"
         "from inductor_lab.compiler.runtime.triton.worker_processes import processes\n"

@@ -1,4 +1,4 @@
-"""Which blocks are taken, once times are known (tests/gpu/test_tuned.py measures them)."""
+"""The choice of blocks for given times (tests/gpu/test_tuned.py measures times)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.codegen.triton_programs import kernels_of
 
 
 class Times:
-    """Stands for a GPU: the last candidate takes `last` of the time of the others."""
+    """Replaces a GPU: the last candidate takes the fraction `last` of the time of the others."""
 
     def __init__(self, last: float) -> None:
         self.last, self.asked = last, 0
@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("last", "is_taken"), [(0.9, True), (0.98, False), (1.2, False)])
-def test_the_fastest_is_taken_and_ties_change_nothing(
+def test_the_fastest_blocks_are_chosen_and_ties_keep_the_prediction(
     last: float, is_taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = tuned(monkeypatch, Times(last))
@@ -53,14 +53,14 @@ def test_the_fastest_is_taken_and_ties_change_nothing(
     assert (one.choice.chosen == one.choice.seconds[-1][0]) == is_taken
 
 
-def test_without_others_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_alternatives_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     times = Times(0.5)
     one = tuned(monkeypatch, times)
     monkeypatch.setattr(tune_blocks, "variants", lambda kernel: [])
     assert one._chosen(()) is one.usual and not times.asked and one.choice is None
 
 
-def test_times_are_kept_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_stored_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = Times(0.5), Times(2.0)
     one = tuned(monkeypatch, first)
     one._chosen(())
@@ -71,7 +71,7 @@ def test_times_are_kept_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     assert second.asked == 1
 
 
-def test_a_cache_that_is_refused_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tuning_works_without_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> None:
         raise CacheRefused("not yours")
 
@@ -81,7 +81,7 @@ def test_a_cache_that_is_refused_is_done_without(monkeypatch: pytest.MonkeyPatch
     assert one._chosen(()) is not one.usual and times.asked == 1
 
 
-def test_without_memory_for_copies_the_usual_blocks_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_memory_for_copies_nothing_is_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(candidates: Any, arguments: Any) -> None:
         raise torch.OutOfMemoryError("no more")
 
@@ -91,7 +91,7 @@ def test_without_memory_for_copies_the_usual_blocks_run(monkeypatch: pytest.Monk
     assert one.choice is None
 
 
-def test_copies_lie_over_one_another_as_the_originals_do() -> None:
+def test_copies_share_memory_like_the_originals() -> None:
     x = torch.arange(12.0)
     whole, part, other, number = copies([x, x[3:].view(3, 3).t(), torch.ones(2), 7])
     assert number == 7 and torch.equal(whole, x) and torch.equal(part, x[3:].view(3, 3).t())
@@ -100,7 +100,7 @@ def test_copies_lie_over_one_another_as_the_originals_do() -> None:
     assert part.stride() == (1, 3) and other.data_ptr() not in (whole.data_ptr(), x.data_ptr())
 
 
-def test_a_choice_reads_like_a_table() -> None:
+def test_the_text_of_a_choice() -> None:
     choice = BlockChoice("triton_sum_0", (("XBLOCK 1, 4 warps", 2e-4), ("XBLOCK 2, 4 warps", 1e-4)))
     first, best, usual = str(choice).splitlines()
     assert first == "triton_sum_0" and repr(choice) == "<triton_sum_0: XBLOCK 2, 4 warps>"

@@ -32,7 +32,7 @@ def writable_by_all(folder: Path) -> Path:
 
 
 def sticky_itself(folder: Path) -> Path:
-    """Others cannot replace what is there, and can add to it."""
+    """Other users can add files to it, but cannot replace existing ones."""
     parent = folder / "below"
     parent.mkdir()
     parent.chmod(0o1777)
@@ -82,7 +82,7 @@ REFUSED: dict[Callable[[Path], Path], str] = {
 
 
 @pytest.mark.parametrize("made", REFUSED, ids=lambda made: made.__name__)
-def test_what_others_can_write_to_is_refused(
+def test_folders_that_others_can_write_to_are_refused(
     made: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = made(tmp_path)
@@ -90,12 +90,12 @@ def test_what_others_can_write_to_is_refused(
     with pytest.raises(CacheRefused, match=REFUSED[made]):
         open_cache({"INDUCTOR_LAB_CACHE_DIR": str(folder)})
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder))
-    assert warm_key(Options(), ()) == "", "graphs neither"
+    assert warm_key(Options(), ()) == "", "graphs are not stored either"
 
 
 @root_only
 @pytest.mark.parametrize("which", ["it", "its parent", "a link", "what a link leads to"])
-def test_what_belongs_to_others_is_refused(which: str, tmp_path: Path) -> None:
+def test_folders_of_other_users_are_refused(which: str, tmp_path: Path) -> None:
     for name in ("parent", "own"):
         (tmp_path / name / "it").mkdir(parents=True)
     link = tmp_path / "link"
@@ -112,19 +112,19 @@ def test_what_belongs_to_others_is_refused(which: str, tmp_path: Path) -> None:
     assert trust_problem(tmp_path / "own" / "it") == ""
 
 
-def test_what_is_ones_own_is_taken(tmp_path: Path) -> None:
-    """Below a sticky folder such as /tmp, through links of one's own, and made below them."""
+def test_folders_of_the_user_are_accepted(tmp_path: Path) -> None:
+    """This includes folders below a sticky one such as /tmp, links of the user, and new folders."""
     sticky = tmp_path / "everybodys"
     sticky.mkdir()
     sticky.chmod(0o1777)
     (tmp_path / "link").symlink_to(sticky)
     assert trust_problem(tmp_path / "link" / ".." / "everybodys" / "mine" / "deep") == ""
     assert trust_problem(sticky) == ""
-    assert sticky.stat().st_mode & 0o7777 == 0o700, "the folder itself is closed"
+    assert sticky.stat().st_mode & 0o7777 == 0o700, "the folder itself is private"
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o002, 0o777])
-def test_what_it_makes_is_private_whatever_the_umask(umask: int, tmp_path: Path) -> None:
+def test_new_folders_are_private_whatever_the_umask(umask: int, tmp_path: Path) -> None:
     before = os.umask(umask)
     try:
         assert trust_problem(tmp_path / "a" / "b") == ""
