@@ -1,4 +1,4 @@
-"""Small functions that exercise the compiler from end to end, with their arguments."""
+"""Small functions for end-to-end tests of the compiler, with their arguments."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `test_override` runs several times, with the same caches: what functions give whose compiler
-is changed in some way, or is not, and how torch's cache on disk was used.
+"""The program that `test_override` runs several times with the same caches.  It prints the results
+of functions with changed and unchanged compilers, and how torch's cache on disk was used.
 
     python override_program.py plain|changed ...
 """
@@ -32,7 +32,7 @@ FACTOR = 3.0
 
 
 def _pointwise(name: str) -> Callable[..., Any]:
-    """A lowering of ours, that of another operator."""
+    """Return the lowering of another operator."""
     return LOWERINGS[getattr(aten, name).default]
 
 
@@ -44,7 +44,7 @@ def text() -> Iterator[None]:
 
 @contextmanager
 def table() -> Iterator[None]:
-    """Without `override`: whoever does that also resets torch."""
+    """Change a table without `override`, which requires a reset of torch."""
     before = CPP_OPS["neg"]
     CPP_OPS["neg"] = "2 * {0}"
     yield
@@ -53,7 +53,7 @@ def table() -> Iterator[None]:
 
 @contextmanager
 def lowering() -> Iterator[None]:
-    """As wrong as FACTOR says, which the function refers to."""
+    """A wrong lowering that refers to the global FACTOR."""
 
     def triple(build: Any, x: Any) -> Any:
         return LOWERINGS[aten.mul.Scalar](build, x, FACTOR)
@@ -92,7 +92,7 @@ def rule() -> Iterator[None]:
 
 @contextmanager
 def helper() -> Iterator[None]:
-    """A name of a phase's module, which no table has."""
+    """Replace a global of a phase's module that is not in a table."""
     before = pointwise.POWERS[-2]
     pointwise.POWERS[-2] = lambda build, x: build.op("neg", x)
     yield
@@ -101,7 +101,7 @@ def helper() -> Iterator[None]:
 
 @contextmanager
 def opaque() -> Iterator[None]:
-    """What it consists of cannot be compared with another process."""
+    """A change whose contents cannot be compared between processes."""
     secret = type("Secret", (), {"op": aten.mul.Scalar})()
 
     def hidden(build: Any, x: Any) -> Any:
@@ -125,7 +125,7 @@ CHANGES: dict[str, tuple[Callable[[], Any], Callable[..., Any], Callable[..., An
     "helper": (helper, lambda x: x**-2 + 7, lambda x: 7 - x),
     "opaque": (opaque, lambda x: x.tan() + 8, lambda x: x * 5 + 8),
 }
-"""A change, a function that it makes wrong, and how."""
+"""Maps a name to a change, a function that it makes wrong, and the wrong result."""
 COUNTED = ("hit", "miss", "saved", "bypass")
 
 

@@ -1,4 +1,4 @@
-"""What a user sees when something is wrong: an error of ours that says what to do."""
+"""Errors for users: they say what happened and what to do."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_compiler_that_fails_names_the_users_line(
         lab.inspect(double, torch.ones(3))
     text = str(caught.value)
     assert "I do not feel like it" in text and str(broken) in text
-    assert list((tmp_path / "cache").rglob("*.cpp")), "the kernel is kept for the user to read"
+    assert list((tmp_path / "cache").rglob("*.cpp")), "the kernel is saved for the user"
 
 
 def test_an_unknown_target() -> None:
@@ -61,7 +61,7 @@ def test_an_unknown_target() -> None:
         lab.inspect(double, torch.ones(3), target="abacus:1")
 
 
-def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_report_with_an_unwritable_path(tmp_path: Path) -> None:
     c = lab.inspect(double, torch.ones(3))
     with pytest.raises(CannotWrite, match="missing"):
         c.report(tmp_path / "missing" / "folder" / "double.html")
@@ -86,13 +86,13 @@ def test_a_file_of_a_newer_version(tmp_path: Path) -> None:
         lab.load(path)
 
 
-def test_a_loaded_graph_says_that_it_cannot_run(tmp_path: Path) -> None:
+def test_running_a_loaded_graph_raises(tmp_path: Path) -> None:
     c = lab.load(lab.inspect(double, torch.ones(3)).save(tmp_path / "double.json"))
     with pytest.raises(NotRunnable, match=r"lab\.inspect"):
         c.capture.graphs[0].run(torch.ones(3))
 
 
-def test_the_command_line_answers_bad_input_with_two(tmp_path: Path, capsys) -> None:
+def test_the_command_line_exits_with_2_for_bad_input(tmp_path: Path, capsys) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("def f(x):\n    return x + 1\n")
     for arguments in (
@@ -179,7 +179,7 @@ def stumble(*given: object, **more: object) -> None:
         ("pipeline.partition", "partition", "", ""),
     ],
 )
-def test_a_defect_names_phase_op_and_line(
+def test_a_compiler_defect_names_phase_op_and_line(
     broken: str, phase: str, op: str, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(LOWERINGS, torch.ops.aten.erf.default)

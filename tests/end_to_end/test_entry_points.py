@@ -1,4 +1,4 @@
-"""The ways in, and what the compiler does with a whole call."""
+"""The entry points of the compiler, and its handling of complete calls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_compile_works_as_a_decorator() -> None:
     assert_close(double(torch.ones(3)), torch.full((3,), 2.0))
 
 
-def test_an_unknown_option_is_refused_at_once() -> None:
+def test_an_unknown_option_is_refused_immediately() -> None:
     with pytest.raises(BadOption, match="memory_budgte"):
         lab.compile(wave, options={"memory_budgte": 0.5})
     with pytest.raises(BadOption, match="fastest"):
@@ -49,14 +49,14 @@ def test_a_graph_break_gives_two_graphs() -> None:
     assert_close(c.result, x.sin().cos())
 
 
-def test_a_second_size_compiles_for_all_sizes() -> None:
+def test_a_second_size_compiles_for_dynamic_sizes() -> None:
     fast = lab.compile(wave)
     for n in (5, 9, 17, 1, 0, 1000):
         x = torch.randn(n)
         assert_close(fast(x), wave(x))
 
 
-def test_an_exception_of_the_function_comes_through() -> None:
+def test_exceptions_of_the_function_are_propagated() -> None:
     class Mine(Exception):
         pass
 
@@ -91,12 +91,12 @@ def test_the_observer_changes_nothing() -> None:
 
 
 def test_many_inspections_of_one_function() -> None:
-    """TorchDynamo gives up on a function after eight recompiles; an inspection never does."""
+    """TorchDynamo stops compiling a function after eight recompiles, but an inspection does not."""
     for _ in range(10):
         assert len(lab.inspect(wave, torch.randn(3)).graphs) == 1
 
 
-def test_saved_and_loaded_says_the_same(tmp_path) -> None:
+def test_a_loaded_compilation_has_the_same_text(tmp_path) -> None:
     c = lab.inspect(wave, torch.randn(10, requires_grad=True))
     again = lab.load(c.save(tmp_path / "wave.lab.json"))
     assert str(again) == str(c)
@@ -105,7 +105,7 @@ def test_saved_and_loaded_says_the_same(tmp_path) -> None:
     assert again.graphs[0].forward.loops.run(torch.ones(10))[0].shape == (10,)
 
 
-def test_a_file_that_is_not_ours(tmp_path) -> None:
+def test_a_file_of_another_program(tmp_path) -> None:
     path = tmp_path / "other.json"
     path.write_text('{"hello": 1}')
     with pytest.raises(UnreadableFile):

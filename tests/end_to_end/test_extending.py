@@ -1,4 +1,4 @@
-"""docs/extending.md is right: its code runs as it stands there, from top to bottom."""
+"""The code of docs/extending.md runs from top to bottom, without changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECTIONS = ("An operator", "A rewrite", "A fusion rule", "A pass", "A view")
 
 
 def code_of_page() -> str:
-    """The code at the lines where it stands in the page, so that an error names them."""
+    """Return the code at the same line numbers as in the page, so that errors name its lines."""
     text = PAGE.read_text(encoding="utf-8")
     lines = [""] * len(text.splitlines())
     for found in BLOCK.finditer(text):
@@ -27,7 +27,7 @@ def code_of_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_the_page_runs_as_it_is_written(
+def test_the_code_of_the_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(passes, "OF_LOOPS", passes.OF_LOOPS)
@@ -39,7 +39,7 @@ def test_the_page_runs_as_it_is_written(
     spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-def test_each_section_has_code_that_checks_itself() -> None:
+def test_each_section_has_code_with_assertions() -> None:
     text = PAGE.read_text(encoding="utf-8")
     headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert tuple(headings) == SECTIONS

@@ -1,4 +1,4 @@
-"""Small programs that once went wrong, each found by the operator check or by random programs."""
+"""Regression tests: small programs that operator checks or random programs found to fail."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_found_before(name: str) -> None:
+def test_regression(name: str) -> None:
     function, make = CASES[name]
     assert_close(lab.compile(function)(*make()), function(*make()), equal_nan=True)
 
 
-def test_a_returned_view_of_a_written_view_of_any_size() -> None:
+def test_a_returned_view_of_a_written_view_with_dynamic_size() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         y = x.reshape(-1).unflatten(0, (-1, 1))
         x[:, 0], x[:, -1] = x[:, -1].clone(), x[:, 0].clone()
@@ -144,7 +144,7 @@ def test_a_returned_view_of_a_written_view_of_any_size() -> None:
         assert found.storage_offset() == expected.storage_offset()
 
 
-def test_a_returned_view_of_a_written_view_that_overlaps() -> None:
+def test_a_returned_view_of_an_overlapping_written_view() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         x[1:].mul_(2)
         return x[..., None].expand(*x.shape, 3)
@@ -156,7 +156,7 @@ def test_a_returned_view_of_a_written_view_that_overlaps() -> None:
 
 
 @pytest.mark.parametrize("shape", [(2, 2, 3, 4), (3, 5, 700, 7), (1100, 2, 1100)])
-def test_sums_over_two_axes_that_are_not_neighbours(shape: tuple[int, ...]) -> None:
+def test_sums_over_two_nonadjacent_axes(shape: tuple[int, ...]) -> None:
     x = (torch.arange(torch.Size(shape).numel()) % 7).float().reshape(shape)
 
     def function(y: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -167,7 +167,7 @@ def test_sums_over_two_axes_that_are_not_neighbours(shape: tuple[int, ...]) -> N
             assert_close(lab.compile(function, dynamic=dynamic)(y), function(y))
 
 
-def test_a_size_that_is_one_by_a_guard_broadcasts() -> None:
+def test_a_size_that_a_guard_specializes_to_one_broadcasts() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         y = x.tensor_split(3, 0)[1]
         return x[:, 0] + torch.einsum("ij,kj->ik", y, y).exp()
@@ -190,7 +190,7 @@ def test_equal_scans_in_one_kernel_run_once(language: str) -> None:
     lambda x: (x * 2, x.detach(), x.as_strided((2, 2), (1, 1))),
     lambda x: (x.sin(), x.detach(), x.view(6), x.detach()),
 ])  # fmt: skip
-def test_a_detached_result_does_not_detach_the_other_name_of_its_memory(
+def test_a_detached_result_does_not_detach_its_alias(
     function: Callable[[torch.Tensor], tuple[torch.Tensor, ...]],
 ) -> None:
     def through(f: Callable[..., Any]) -> tuple[list[torch.Tensor], torch.Tensor]:
@@ -206,7 +206,7 @@ def test_a_detached_result_does_not_detach_the_other_name_of_its_memory(
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
-def test_operations_on_constants_are_constants(language: str) -> None:
+def test_operations_on_constants_are_folded(language: str) -> None:
     def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         y = x.sin().fill_(3)
         return y.to(torch.float16), y.exp() + x, (y > 2) | (x > 0), -y.to(torch.int8)
@@ -217,7 +217,7 @@ def test_operations_on_constants_are_constants(language: str) -> None:
     assert "exp(" not in str(found.graphs[0].forward.kernels[0])
 
 
-def test_bytes_and_bfloat16_constants_in_the_interpreter_of_every_triton() -> None:
+def test_uint8_and_bfloat16_constants_in_the_interpreter() -> None:
     def function(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return ~x, x - 1, (x % 3) ** (x % 5), -x, torch.where(y > 0, y, 1.5), y.max()
 
@@ -236,7 +236,7 @@ HALVES = {
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", HALVES)
-def test_numbers_among_halves_are_rounded_where_eager_does(name: str, dtype: torch.dtype) -> None:
+def test_scalars_among_halves_are_rounded_as_in_eager_mode(name: str, dtype: torch.dtype) -> None:
     x = torch.linspace(-3, 3, 4001).to(dtype)
     function = HALVES[name]
     assert_close(lab.compile(function)(x), function(x), rtol=0, atol=0, equal_nan=True)
@@ -275,7 +275,7 @@ def test_an_executable_runs_on_a_copy_laid_out_like_the_written_input(
 
 
 def test_log_sigmoid_is_contiguous_on_a_cpu() -> None:
-    """Whatever its argument is; `as_strided` shows it."""
+    """This holds for all layouts of the argument; `as_strided` shows it."""
 
     def function(x):
         return torch.nn.functional.logsigmoid(x).as_strided((2, 2), (1, 1))
@@ -284,8 +284,8 @@ def test_log_sigmoid_is_contiguous_on_a_cpu() -> None:
     assert_close(lab.compile(function)(x), function(x))
 
 
-def test_a_turn_of_a_loop_tells_a_place_in_triton() -> None:
-    """The same element for a whole block: its place has no dimension of the block."""
+def test_a_loop_variable_is_an_index_in_triton() -> None:
+    """All lanes of a block use the same element, so its index has no dimension of the block."""
 
     def function(x):
         columns, rows = torch.stack([x, x], -1).unfold(-1, 2, 1), x.long() % 16
@@ -318,15 +318,15 @@ def test_as_strided_reads_the_gaps_of_a_written_input(make, write) -> None:
 
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
-def test_logic_asks_in_the_common_dtype(name: str) -> None:
-    """A number without dimensions among bytes is a byte: 256 is false."""
+def test_logical_operators_use_the_common_dtype(name: str) -> None:
+    """A 0-d tensor is converted to the dtype of the uint8 operand, so 256 is false."""
     x, one = torch.tensor([0, 1, 2], dtype=torch.uint8), torch.tensor(256)
     function = getattr(torch, name)
     assert_close(lab.compile(function)(one, x), function(one, x))
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
-def test_a_product_of_single_elements_is_no_sum(language: str) -> None:
+def test_a_product_with_one_term_is_not_a_sum(language: str) -> None:
     def function(x):
         weight = x.to(torch.float32).sigmoid()
         return weight @ weight.mT
@@ -335,8 +335,8 @@ def test_a_product_of_single_elements_is_no_sum(language: str) -> None:
     assert_close(lab.compile(function, options={"language": language})(x), function(x))
 
 
-def test_expanded_results_in_one_memory_stay_expanded() -> None:
-    """AOTAutograd makes them from the input and their strides."""
+def test_expanded_results_with_shared_memory_stay_expanded() -> None:
+    """AOTAutograd recreates them from the input and their strides."""
 
     def function(x):
         twice = (x * 2)[:, None].expand(3, 4)
@@ -348,8 +348,8 @@ def test_expanded_results_in_one_memory_stay_expanded() -> None:
     assert [r.stride() for r in results] == [r.stride() for r in expected]
 
 
-def test_views_of_one_result_go_into_a_graph_that_writes_to_one() -> None:
-    """Autograd wants them to have one base, or none."""
+def test_views_of_one_result_are_inputs_of_a_graph_that_writes() -> None:
+    """Autograd requires that they have the same base, or none."""
 
     def function(x):
         turned = x.rot90()
@@ -367,8 +367,8 @@ def test_views_of_one_result_go_into_a_graph_that_writes_to_one() -> None:
     lambda v: v[:1].expand(5, 3, 4),
 ])  # fmt: skip
 @pytest.mark.parametrize("last", [lambda v: v.tensor_split(3, 2)[1], lambda v: v[1:]])
-def test_results_in_one_memory_are_views_as_in_eager(view, last) -> None:
-    """Where they are none, AOTAutograd cannot make views of them in the next graph."""
+def test_results_with_shared_memory_are_views_as_in_eager_mode(view, last) -> None:
+    """If they were not views, AOTAutograd could not create views of them in the next graph."""
 
     def function(x):
         signs = x.sign()
@@ -380,12 +380,12 @@ def test_results_in_one_memory_are_views_as_in_eager(view, last) -> None:
     x = torch.arange(24).reshape(2, 3, 4)
     found = lab.compile(function)(x)
     assert_close(found, function(x))
-    assert found[2]._version > 0, "a write to the other one is told"
+    assert found[2]._version > 0, "a write to the alias is noticed"
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
-def test_a_wide_sum_of_what_was_rounded_twice(dtype: torch.dtype) -> None:
-    """GCC 13 makes wrong code of a chain of choices between bits by tests of floats."""
+def test_a_wide_sum_of_twice_rounded_values(dtype: torch.dtype) -> None:
+    """GCC 13 miscompiles a chain of ternaries that select bits by comparisons of floats."""
 
     def function(x):
         top = x.amax(0)
@@ -395,8 +395,8 @@ def test_a_wide_sum_of_what_was_rounded_twice(dtype: torch.dtype) -> None:
     assert_close(lab.compile(function)(x), function(x))
 
 
-def test_a_count_beside_functions_that_keep_the_sign_of_zero() -> None:
-    """The same: it counted wrong where an argument of expm1 or log1p was zero."""
+def test_a_count_with_functions_that_keep_the_sign_of_zero() -> None:
+    """The same bug: the count was wrong if an argument of expm1 or log1p was zero."""
 
     def function(x):
         smooth = torch.nn.functional.selu(x)
@@ -411,8 +411,8 @@ def test_a_count_beside_functions_that_keep_the_sign_of_zero() -> None:
         assert torch.equal(values.signbit(), signs.signbit())
 
 
-def test_a_place_made_of_a_place_is_checked_where_it_counts() -> None:
-    """The last part of a sum has elements behind its end, whose places are out of range."""
+def test_a_nested_indirect_index_is_checked_only_where_it_is_used() -> None:
+    """The last part of a split sum has elements beyond the end, whose indices are out of range."""
 
     def function(x):
         rows, columns = (torch.arange(2)[:, None] + torch.arange(n - 1) for n in x.shape[1:])
@@ -427,7 +427,7 @@ def test_a_place_made_of_a_place_is_checked_where_it_counts() -> None:
 
 
 @pytest.mark.parametrize("function", [lambda x, n: x[n:].max(-1), lambda x, n: x[n:].min(0)[1] + 1])
-def test_an_extreme_of_nothing_is_refused(function: Callable[..., Any]) -> None:
+def test_an_extreme_of_an_empty_tensor_is_refused(function: Callable[..., Any]) -> None:
     fast = lab.compile(function)
     for n in (2, 3, 0, 4):
         assert_close(fast(floats(5), n), function(floats(5), n))

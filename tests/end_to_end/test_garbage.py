@@ -1,4 +1,4 @@
-"""Python's search for garbage waits while a function is compiled, and goes on afterwards."""
+"""Python's garbage collection is disabled during a compile, and restored afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from inductor_lab.compiler.base.garbage import no_collection
 
 @pytest.fixture
 def often() -> Iterator[None]:
-    """Python would search a thousand times during a compilation."""
+    """With this threshold, Python would collect a thousand times during a compile."""
     torch.compiler.reset()
     before = gc.get_threshold()
     gc.set_threshold(50, 5, 5)
@@ -29,8 +29,8 @@ def often() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
-def searches_in(run: Callable[[], object]) -> int:
-    """How often Python searches while Dynamo compiles."""
+def collections_in(run: Callable[[], object]) -> int:
+    """Return how often Python collects garbage while Dynamo compiles."""
     found: list[bool] = []
 
     def seen(phase: str, _: object) -> None:
@@ -55,39 +55,39 @@ def layers(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.usefixtures("often")
-def test_nothing_is_searched_while_dynamo_captures_a_function() -> None:
+def test_no_collection_while_dynamo_captures_a_function() -> None:
     x = torch.ones(4, 4)
-    assert searches_in(lambda: torch.compile(layers, backend="aot_eager")(x)) > 10
+    assert collections_in(lambda: torch.compile(layers, backend="aot_eager")(x)) > 10
     for _ in range(2):
         torch.compiler.reset()
-        assert searches_in(lambda: lab.compile(layers)(x)) == 0
+        assert collections_in(lambda: lab.compile(layers)(x)) == 0
         assert gc.isenabled()
 
 
-def test_nothing_is_searched_in_the_first_capture_of_a_process() -> None:
-    """It is over when `torch.compile` calls a backend that it has found by name."""
+def test_no_collection_in_the_first_capture_of_a_process() -> None:
+    """The capture has ended when `torch.compile` calls a backend that it has found by name."""
     program = """
         import gc, torch
-        from tests.end_to_end.test_garbage import layers, searches_in
+        from tests.end_to_end.test_garbage import layers, collections_in
         x = torch.ones(4, 4)
         gc.set_threshold(50, 5, 5)
         compiled = torch.compile(layers, backend="inductor_lab")
-        print(searches_in(lambda: compiled(x)), gc.isenabled())
+        print(collections_in(lambda: compiled(x)), gc.isenabled())
     """
     command = [sys.executable, "-c", textwrap.dedent(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "True"]
 
 
-def test_the_search_goes_on_after_a_function_that_cannot_be_captured() -> None:
+def test_collection_is_enabled_after_a_failed_capture() -> None:
     with pytest.raises(torch._dynamo.exc.Unsupported):
         lab.compile(lambda: torch._dynamo.graph_break(), fullgraph=True)()
     assert gc.isenabled()
 
 
 @pytest.mark.usefixtures("often")
-def test_the_search_goes_on_after_a_reset_in_another_thread() -> None:
-    """A backward that is compiled when it is first run has no lock that a reset would wait for."""
+def test_collection_is_enabled_after_a_reset_in_another_thread() -> None:
+    """A backward compiled at its first run holds no lock, so a reset does not wait for it."""
     asked = []
 
     def with_a_reset(module: torch.fx.GraphModule, _: object) -> Callable[..., object]:
@@ -97,14 +97,14 @@ def test_the_search_goes_on_after_a_reset_in_another_thread() -> None:
         return boxed_nop(module, _)
 
     x = torch.ones(4, 4, requires_grad=True)
-    lab.compile(layers)(x)  # from now on captures do not search
+    lab.compile(layers)(x)  # from now on, captures disable collection
     backend = aot_autograd(fw_compiler=boxed_nop, bw_compiler=with_a_reset)
     torch.compile(layers, backend=backend)(x).sum().backward()
     assert asked == [(False, "Cannot clear callbacks while 1 are pending")] and gc.isenabled()
 
 
 class CollectorAsked(lab.Observer):
-    """Is Python searching for cycles when a phase starts?"""
+    """Record whether garbage collection is enabled when a phase starts."""
 
     def __init__(self) -> None:
         self.found: dict[str, bool] = {}
@@ -114,7 +114,7 @@ class CollectorAsked(lab.Observer):
 
 
 @pytest.mark.parametrize("searching", [True, False])
-def test_the_search_for_cycles_waits_and_goes_on(searching: bool) -> None:
+def test_collection_is_disabled_during_a_compile_and_restored(searching: bool) -> None:
     asked, before = CollectorAsked(), gc.isenabled()
     x = torch.ones(4, 4, requires_grad=True)
     try:
@@ -131,8 +131,8 @@ def test_the_search_for_cycles_waits_and_goes_on(searching: bool) -> None:
 
 
 @pytest.mark.parametrize(("aside", "old"), [(0, True), (375, True), (50_000, False)])
-def test_what_was_made_meanwhile_is_old(aside: int, old: bool, monkeypatch) -> None:
-    """Python 3.12 sets some hundred objects aside by itself; those of a user stay there."""
+def test_objects_created_during_a_compile_become_old(aside: int, old: bool, monkeypatch) -> None:
+    """Python 3.12 freezes some hundred objects itself.  Objects that a user froze stay frozen."""
     monkeypatch.setattr(gc, "get_freeze_count", lambda: aside)
     with no_collection():
         made = [[number] for number in range(10_000)]

@@ -1,4 +1,4 @@
-"""The printed forms are specified behaviour: loop IR, decisions, C++ and Triton."""
+"""Golden tests of the printed forms: loop IR, decisions, C++ and Triton."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tenso
 
 
 def momentum(xs: list[torch.Tensor], grads: list[torch.Tensor], kept: list[torch.Tensor]) -> None:
-    """Two tensors share a size, so they share a function of the combo."""
+    """Two tensors have the same size, so they share a function of the combo."""
     torch._foreach_lerp_(kept, grads, 0.1)
     torch._foreach_add_(xs, kept, alpha=-0.01)
 

@@ -1,9 +1,9 @@
-"""A torch that lacks optional names: everything compiles, and one feature is off.
+"""If torch lacks optional names, everything still compiles, and only one feature is off.
 
-A process that was forked sees torch without some names, while it imports inductor_lab anew; torch's
-own functions still see them.  One name is enough to switch its feature off: names that no feature
-needs two of are missing together.  Programs run where all names of a feature are missing, so that
-whoever uses one without asking is found.
+A forked process imports inductor_lab again with some names removed from torch.  torch's own
+functions still see them.  One missing name switches its feature off, so names are removed in groups
+in which no feature has two names.  The programs run with all names of a feature removed, which
+finds code that uses a name without checking.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ JOBS = 2
 
 
 class Without(ModuleType):
-    """A module as it is, but for one of its names."""
+    """A module with one of its names removed."""
 
     def __init__(self, whole: Any, name: str, instead: Any = None) -> None:
         super().__init__(getattr(whole, "__name__", name))
@@ -46,7 +46,7 @@ class Without(ModuleType):
 
 @contextmanager
 def torch_without(name: str) -> Iterator[None]:
-    """Whoever imports torch inside of the block finds it without this name."""
+    """Inside this block, imports of torch do not have this name."""
     parts = name.split(".")
     first = max(n for n in range(1, len(parts) + 1) if ".".join(parts[:n]) in sys.modules)
     first = min(first, len(parts) - 1)
@@ -76,7 +76,7 @@ def import_anew() -> Any:
 
 
 def features_off(send: Callable[[Any], None], *names: str) -> Any:
-    """Which features are off, by what the doctor says."""
+    """Send the features that are off, as reported by the doctor."""
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
     with ExitStack() as stack:
         for name in names:
@@ -88,13 +88,13 @@ def features_off(send: Callable[[Any], None], *names: str) -> Any:
 
 
 def programs_without(send: Callable[[Any], None], *names: str) -> None:
-    """Which features are off, and which of three programs are wrong."""
+    """Send the features that are off, and those of three programs that are wrong."""
     lab = features_off(send, *names)
     send([program.__name__ for program in (inference, training, inspected) if not program(lab)])
 
 
 def inference(lab: Any) -> bool:
-    """A linear layer, softmax, and a result so large that it comes from the pool."""
+    """A linear layer, softmax, and a result that is large enough for the pool."""
     import torch
 
     torch.manual_seed(0)
@@ -111,7 +111,7 @@ def inference(lab: Any) -> bool:
 
 
 def training(lab: Any) -> bool:
-    """What a forward saves is written to after it was saved, and gradients go on into the input."""
+    """Saved tensors are modified after the forward, and the input gets a gradient."""
     import torch
 
     def f(x: Any, w: Any) -> Any:
@@ -131,7 +131,7 @@ def training(lab: Any) -> bool:
 
 
 def inspected(lab: Any) -> bool:
-    """All stages of a graph with symbolic sizes, as text and run, and under the profiler."""
+    """Print and run all stages of a graph with symbolic sizes, and run it under the profiler."""
     import torch
 
     def f(x: Any) -> Any:
@@ -156,7 +156,7 @@ def _close(results: Any, expected: Any) -> bool:
 
 
 def _together() -> list[tuple[str, ...]]:
-    """The names in groups: no feature needs two of a group."""
+    """Return the names in groups such that no feature needs two names of a group."""
     groups: list[list[str]] = []
     for name in NAMES:
         for group in groups:
@@ -177,7 +177,7 @@ TOGETHER = _together()
 
 @pytest.fixture(scope="module")
 def outcomes() -> dict[tuple[str, ...], list[Any]]:
-    """What processes say that lack a group of names, and those that lack all names of a feature."""
+    """Return the results of processes without a group of names, or all names of a feature."""
     context = processes.server("tests.end_to_end.warm_names")
     clock = processes.Clock()
     whole = [needs.names for needs in OPTIONAL.values()]
@@ -186,7 +186,7 @@ def outcomes() -> dict[tuple[str, ...], list[Any]]:
         work = programs_without if names in whole else features_off
         return list(processes.messages(context, work, names, 120, clock))
 
-    outcome(whole[0])  # compiles the libraries that the others find
+    outcome(whole[0])  # compiles the libraries for all processes
     lacking = [*whole, *(group for group in TOGETHER if group not in whole)]
     with ThreadPoolExecutor(JOBS) as pool:
         return dict(zip(lacking, pool.map(outcome, lacking), strict=True))

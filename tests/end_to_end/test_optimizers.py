@@ -1,4 +1,4 @@
-"""An optimizer's step: few kernels, nothing copied, and the parameters that eager gets."""
+"""Optimizer steps: few kernels, no copies, and the same parameters as in eager mode."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def gradients(parameters: list[torch.Tensor], step: int) -> None:
 def trained(
     name: str, foreach: bool, rate: Any, backend: Any, steps: int = 4
 ) -> tuple[list[torch.Tensor], int]:
-    """The parameters after some steps, and how many graphs were compiled for them."""
+    """Return the parameters after some steps, and the number of compiled graphs."""
     parameters, optimizer = made(name, foreach, rate)
     torch.compiler.reset()
     counters.clear()
@@ -73,7 +73,7 @@ def test_steps(name: str, foreach: bool, rate: str) -> None:
     found, graphs = trained(name, foreach, given(), "inductor_lab")
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     _, theirs = trained(name, foreach, given(), "eager")
-    assert graphs <= theirs, "compiled more often than torch itself wants to"
+    assert graphs <= theirs, "compiled more often than torch requires"
 
 
 WAYS = [(name, True, "cpp") for name in OPTIMIZERS]
@@ -83,7 +83,7 @@ WAYS += [("adamw", True, "triton"), ("momentum", False, "triton")]
 
 @pytest.mark.parametrize(("name", "foreach", "language"), WAYS)
 def test_kernels(name: str, foreach: bool, language: str) -> None:
-    """After the first step, which makes the state."""
+    """Tests a step after the first one, which creates the state."""
     parameters, optimizer = made(name, foreach, 0.01)
     others, reference = made(name, foreach, 0.01)
     for step in range(2):
@@ -108,7 +108,7 @@ def _body(host: Any) -> str:
     return str(host).partition("def call")[2]
 
 
-def test_a_changed_rate_in_a_tensor_compiles_nothing() -> None:
+def test_a_changed_rate_in_a_tensor_does_not_recompile() -> None:
     parameters, optimizer = made("adamw", False, torch.tensor(0.01))
     step = torch.compile(optimizer.step, backend="inductor_lab")
     for count in range(4):
@@ -121,7 +121,7 @@ def test_a_changed_rate_in_a_tensor_compiles_nothing() -> None:
     assert counters["stats"]["unique_graphs"] == after
 
 
-def test_what_if_there_were_no_combos() -> None:
+def test_what_if_without_combos() -> None:
     parameters, optimizer = made("momentum", True, 0.01)
     gradients(parameters, 0)
     optimizer.step()

@@ -1,4 +1,4 @@
-"""What a user changes in the compiler is seen by every cache, and is gone when it is taken back."""
+"""All caches notice changes of the compiler by a user, and changes can be undone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ aten = torch.ops.aten
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    """Five turns in three processes: plain; changed; plain, changed and plain again."""
+    """Return five runs in three processes: plain; changed; plain, changed and plain."""
     folder = tmp_path_factory.mktemp("override")
     return [run for words in (["plain"], ["changed"], ["plain", "changed", "plain"])
             for run in _run(folder, words)]  # fmt: skip
@@ -41,13 +41,13 @@ def _run(folder: Path, words: list[str]) -> Any:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_run_has_the_numbers_of_its_own_compiler(
+def test_each_run_has_the_results_of_its_own_compiler(
     runs: list[dict[str, Any]], name: str
 ) -> None:
     assert [run[name]["right"] for run in runs] == [True] * 5
     plain, changed, *later = (run[name] for run in runs)
     assert (plain["saved"], plain["hit"]) == (1, 0)
-    assert changed["hit"] == 0, "what another compiler made is not taken"
+    assert changed["hit"] == 0, "results of another compiler are not used"
     if name == "opaque":
         assert changed["saved"] == 0 and [run["hit"] for run in later] == [1, 0, 1]
     else:
@@ -60,7 +60,7 @@ def test_a_table_that_is_changed_before_the_compiler_is_imported(tmp_path: Path)
     assert found["hit"] == 0 and not found["right"]
 
 
-def test_a_block_undoes_what_it_has_changed_and_registered() -> None:
+def test_the_end_of_a_block_restores_all_changes() -> None:
     before = {name: dict(table) for name, table in TABLES.items()}
     key = changed_at_run_time()
     x = torch.linspace(0, 1, 30)
@@ -88,7 +88,7 @@ def test_a_block_undoes_what_it_has_changed_and_registered() -> None:
     torch.testing.assert_close(result, 3 * x, msg="it keeps what it was compiled to")
 
 
-def test_what_does_not_exist_is_refused() -> None:
+def test_unknown_tables_and_entries_are_refused() -> None:
     for changes, said in (
         ({"c": {}}, "no table 'c'"),
         ({"cpp": {"ngeg": "{0}"}}, "no operation 'ngeg'"),
@@ -98,7 +98,7 @@ def test_what_does_not_exist_is_refused() -> None:
             pass
 
 
-def test_a_lowering_may_be_defined_again_where_it_stands_and_not_elsewhere() -> None:
+def test_a_lowering_can_be_redefined_only_at_the_same_place() -> None:
     with lab.override():
         for _ in range(2):
 
@@ -114,7 +114,7 @@ def test_a_lowering_may_be_defined_again_where_it_stands_and_not_elsewhere() -> 
 
 
 def test_contents_of_functions() -> None:
-    """Equal for equal functions, wherever they stand; different for all that they depend on."""
+    """Contents are equal for equal functions in any place, and depend on all values they use."""
 
     def made(text: str, **names: Any) -> Any:
         space: dict[str, Any] = {"__name__": "cell", **names}
@@ -149,7 +149,7 @@ def test_contents_of_functions() -> None:
             content(made(text, **names))
 
 
-def test_a_helper_that_is_replaced_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_helper_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     key = changed_at_run_time()
     from inductor_lab.compiler.schedule.fusion import profit
 
@@ -162,7 +162,7 @@ def test_a_helper_that_is_replaced_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
     assert changed_at_run_time() == key
 
 
-def test_an_error_in_a_function_of_the_users_is_told_with_its_line() -> None:
+def test_an_error_in_a_user_function_names_its_line() -> None:
     def mine(program):
         return {}["mine"]
 

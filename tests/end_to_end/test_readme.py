@@ -1,4 +1,4 @@
-"""README's five lines run as they stand there, and what its table says can be held can be."""
+"""The five lines of code in README run, and everything in its table exists."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUOTED = re.compile(r"`([^`]*)`")
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module of the first block, run in a folder of its own."""
+    """Run the first block of code in its own folder, and return its module."""
     monkeypatch.chdir(tmp_path)
     block = re.search(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
     assert block is not None
@@ -33,8 +33,8 @@ def test_the_five_lines_run(ran: Any, capsys: pytest.CaptureFixture[str]) -> Non
     assert "cpp_fused_add_cos_mul_sin_0" in report and str(ran.c.graphs[0].forward.kernels[0])
 
 
-def test_what_the_table_names_can_be_held(ran: Any) -> None:
-    """A call with arguments that stand there is made (`explain`); others are looked up."""
+def test_everything_in_the_table_exists(ran: Any) -> None:
+    """A call with arguments is executed (`explain`); other names are only looked up."""
     rows = ROW.findall(README)
     assert len(rows) == 8
     for objects, has in rows:

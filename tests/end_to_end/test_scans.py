@@ -1,4 +1,4 @@
-"""Running sums, products and extrema: by every stage, in C++ and in interpreted Triton."""
+"""Running sums, products and extrema in every stage, in C++ and in interpreted Triton."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def floats(*shape: int) -> torch.Tensor:
 
 
 def special(*shape: int) -> torch.Tensor:
-    """Ties, infinities, signed zeros, and NaN in places."""
+    """Return a tensor with ties, infinities, signed zeros and NaN."""
     values = torch.tensor([1.0, 2.0, -INF, 0.0, -0.0, 2.0, INF, NAN])
     chosen = torch.randint(7, shape, generator=torch.Generator().manual_seed(sum(shape)))
     late = torch.arange(chosen.numel()).reshape(shape) % 97 == 96
@@ -34,7 +34,7 @@ def ints(*shape: int, dtype: torch.dtype = torch.int64) -> torch.Tensor:
     return torch.randint(0, 9, shape, generator=generator).to(dtype)
 
 
-# name: function, arguments, kernels (None: as many as it takes)
+# name: function, arguments, kernels (None: any number)
 Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...], int | None]
 CASES: dict[str, Case] = {
     "rows": (lambda x: (x * 2).cumsum(1).sin() + x, (floats(12, 70),), 1),
@@ -122,8 +122,8 @@ def test_triton(name: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [8, 16, 17, 63, 64, 65, 128, 203])
-def test_running_sums_in_lanes(columns: int) -> None:
-    """A vector at a time, with what is left of a row and of a block; integers wrap."""
+def test_vectorized_running_sums(columns: int) -> None:
+    """Tests vectors, the remainders of rows and blocks, and integers that wrap around."""
 
     def function(x: torch.Tensor, large: torch.Tensor, wide: torch.Tensor) -> Any:
         return x.cumsum(1), large.cumsum(1), (wide * 2).cumsum(1).exp()
@@ -139,7 +139,7 @@ def test_running_sums_in_lanes(columns: int) -> None:
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
-def test_any_size(language: str) -> None:
+def test_dynamic_sizes(language: str) -> None:
     def function(x: torch.Tensor) -> Any:
         return (x * 2).cumsum(1).sin(), x.cummax(0), x.flip(1).cumsum(1).flip(1)
 
@@ -177,7 +177,7 @@ def test_the_gradient_of_a_running_sum_is_one_kernel() -> None:
     assert len(backward.kernels) == 1, str(backward.schedule)
 
 
-def test_float32_is_kept_in_float64_on_the_cpu_as_in_eager() -> None:
+def test_float32_accumulates_in_float64_on_the_cpu_as_in_eager_mode() -> None:
     x = torch.rand(200_000, generator=torch.Generator().manual_seed(0))
     found = lab.compile(lambda x: x.cumsum(0))(x)
     assert_close(found.double(), x.double().cumsum(0), rtol=1e-7, atol=0)
@@ -225,8 +225,8 @@ ROWS = {
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_logcumsumexp_and_its_gradient_are_as_exact_as_eager(name: str) -> None:
-    """The gradient is exp of differences, so what a logarithm has lost counts many times."""
+def test_logcumsumexp_and_its_gradient_are_as_accurate_as_eager_mode(name: str) -> None:
+    """The gradient is exp of differences, which amplifies errors of the logarithm."""
 
     def with_gradient(function: Any, x: torch.Tensor) -> list[torch.Tensor]:
         x = x.detach().clone().requires_grad_()

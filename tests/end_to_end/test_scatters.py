@@ -1,4 +1,4 @@
-"""What writes at computed places: by every stage, in C++ and in interpreted Triton."""
+"""Scatters (stores at computed positions) in every stage, in C++ and in interpreted Triton."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def reduced(reduce: str, include_self: bool, x: Any, i: Any, v: Any) -> Any:
 
 
 def mixture(x: Any, w: Any, expert: Any) -> Any:
-    """Tokens grouped by expert and put back, as a mixture-of-experts block does it."""
+    """Group tokens by expert and restore their order, as in a mixture-of-experts block."""
     order = expert.argsort(stable=True)
     return torch.zeros_like(x).index_add(0, order, x[order].sin() * w[expert[order], None])
 
@@ -186,10 +186,10 @@ EXTERN = {
         "aten.index_fill.int_Scalar",
     },
 }
-"""What else is called."""
+"""The library calls of each function."""
 
 LAST_STAYS = {"put", "put_many", "put_into_half", "flat", "scatter", "index_copy", "transposed"}
-"""Several values are stored at one place: on the CPU the last one stays, on a GPU any may."""
+"""Several values are stored at one position: on a CPU the last one wins, on a GPU any can win."""
 
 
 def same(found: Any, expected: Any, where: str) -> None:
@@ -221,14 +221,14 @@ def test_triton(name: str) -> None:
     same(c.result, function(*args), "Triton")
 
 
-# ---- what the compiler makes of them -------------------------------------------------------------
+# ---- compiled code -------------------------------------------------------------------------------
 
 
 def forward(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     return lab.inspect(function, *args, **options).graphs[0].forward
 
 
-def test_producers_are_evaluated_in_the_scatter() -> None:
+def test_producers_are_fused_into_the_scatter() -> None:
     part = forward(many_rows, floats(30, 8), ints(50, 30))
     assert [[type(n) for n in group.nests] for group in part.schedule.groups] == [
         [Pointwise],
@@ -240,8 +240,8 @@ def test_producers_are_evaluated_in_the_scatter() -> None:
     assert part.schedule.memory.peak_after == 50 * 8 * 4
 
 
-def test_only_what_cannot_meet_is_parallel() -> None:
-    """Rows of the result may meet, its columns never do."""
+def test_only_axes_without_collisions_are_parallel() -> None:
+    """Rows of the result can collide, but columns cannot."""
     part = forward(many_rows, floats(3000, 300), ints(50, 3000))
     text = str(part.kernels[1])
     strips = text.index("parallel for"), text.index("for (int64_t j0"), text.index("simd")
@@ -266,7 +266,7 @@ def test_assignments_in_a_row_copy_once() -> None:
     same(part.executable.run(*sorted((x, i), key=lambda t: t.dtype is i64)), assigned(x, i), "C++")
 
 
-def test_a_value_that_is_still_needed_is_copied() -> None:
+def test_a_base_that_is_read_later_is_copied() -> None:
     def both(x: torch.Tensor, i: torch.Tensor) -> tuple[torch.Tensor, ...]:
         first = x.index_fill(0, i, 1)
         return first, first.index_fill(0, i + 1, 2), x
@@ -297,7 +297,7 @@ def test_bad_indices_raise(function: Callable[..., Any], language: str, bad: int
         lab.inspect(function, x, i, options={"language": language})
 
 
-def test_the_last_store_stays() -> None:
+def test_the_last_store_wins() -> None:
     x, i = torch.zeros(3, 600), torch.tensor([1, 1, 2, 1, 2]).repeat(500)
     v = torch.arange(2500.0)[:, None].expand(2500, 600)
     for language in ("cpp", "triton"):
@@ -307,7 +307,7 @@ def test_the_last_store_stays() -> None:
         assert c.result[:, 0].tolist() == [0, 2498, 2499]
 
 
-def test_sums_are_the_same_each_time() -> None:
+def test_sums_are_deterministic() -> None:
     x, i = floats(3000, 300), ints(50, 3000)
     compiled = lab.compile(many_rows)
     first = compiled(x, i)
@@ -331,7 +331,7 @@ _COMPILED: dict[str, Callable[..., Any]] = {}
 
 
 def _dynamic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """One compiled function for all sizes."""
+    """Compile a function with dynamic sizes."""
     if function.__qualname__ not in _COMPILED:
         torch.compiler.reset()
         _COMPILED[function.__qualname__] = lab.compile(function, dynamic=True)
@@ -368,7 +368,7 @@ def test_mutated_inputs() -> None:
     assert_close(found, expected)
 
 
-def test_a_saved_scatter_is_the_same(tmp_path: Any) -> None:
+def test_a_saved_scatter_is_unchanged(tmp_path: Any) -> None:
     c = lab.inspect(many_rows, floats(30, 8), ints(50, 30))
     loaded = lab.load(c.save(tmp_path / "scatter.lab.json"))
     for station in ("loops", "schedule", "kernels"):
@@ -377,8 +377,8 @@ def test_a_saved_scatter_is_the_same(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [f32, i64, i8])
-def test_a_gpu_combines_in_one_step_or_in_aten(dtype: torch.dtype) -> None:
-    """Where it has no atomic operation, values that meet would have to wait for one another."""
+def test_a_gpu_uses_atomic_operations_or_aten(dtype: torch.dtype) -> None:
+    """Without an atomic operation, values that collide would have to wait for each other."""
 
     def function(x: Any, i: Any, v: Any) -> tuple[Any, ...]:
         most = x.scatter_reduce(0, i, v, "amax")

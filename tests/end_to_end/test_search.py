@@ -1,4 +1,4 @@
-"""searchsorted and bucketize: by every stage, in C++ and in interpreted Triton."""
+"""searchsorted and bucketize in every stage, in C++ and in interpreted Triton."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_triton(name: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
-def test_any_size(language: str) -> None:
+def test_dynamic_sizes(language: str) -> None:
     compiled = lab.compile(
         lambda boundaries, values: searchsorted(boundaries, values),
         dynamic=True,
@@ -115,7 +115,7 @@ def test_any_size(language: str) -> None:
         assert_close(compiled(boundaries, values), searchsorted(boundaries, values))
 
 
-def test_it_takes_as_many_loads_as_halving_does() -> None:
+def test_the_number_of_loads_is_that_of_a_binary_search() -> None:
     c = lab.inspect(search, ordered(1000), floats(50))
     (nest,) = c.graphs[0].forward.loops.nests
     assert isinstance(nest, Reduction) and nest.kind == "bisect"

@@ -1,4 +1,4 @@
-"""Generated lines lead to the user's lines, in the eight demo programs."""
+"""Generated lines of the eight demo programs are linked to the user's lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ cases = [
 
 
 @pytest.mark.parametrize(("program", "target"), cases)
-def test_nearly_every_line_leads_to_the_source(program, target):
+def test_nearly_every_line_is_linked_to_the_source(program, target):
     if program.name in MODELS and importlib.util.find_spec("transformers") is None:
         pytest.skip("no transformers; to run it: pip install 'inductor_lab[models]'")
     fn, args = program.make()
@@ -36,7 +36,7 @@ def test_nearly_every_line_leads_to_the_source(program, target):
     assert f"{coverage.linked_share:.1%} of {coverage.lines}" in str(coverage)
 
 
-def test_all_of_a_module_of_torch_leads_to_its_call():
+def test_lines_of_a_torch_module_are_linked_to_its_call():
     model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.LayerNorm(8))
     c = lab.inspect(model, torch.randn(4, 8))  # the line
     assert c.coverage.linked_share == 1

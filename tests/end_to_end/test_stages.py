@@ -1,4 +1,4 @@
-"""Every stage of every program computes what eager computes, by its own `run`."""
+"""The `run` method of every stage of every program computes the result of eager mode."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ def test_backward_stages_of_trig() -> None:
 
 
 @pytest.mark.parametrize("name", ["trig", "uint8", "add_mul", "scale_sin"])
-def test_first_four_programs_run_without_any_library(name: str) -> None:
+def test_the_first_four_programs_call_no_library(name: str) -> None:
     fn, args = SMALL_PROGRAMS[name].make()
     coverage = lab.inspect(fn, *args).coverage
     assert coverage.share == 1.0, str(coverage)
 
 
-def test_three_kernels_and_six_passes_become_one_and_two() -> None:
+def test_fusion_reduces_three_kernels_and_six_passes_to_one_and_two() -> None:
     fn, args = SMALL_PROGRAMS["scale_sin"].make()
     c = lab.inspect(fn, *args)
     assert (c.before.kernels, c.before.passes) == (3, 6)

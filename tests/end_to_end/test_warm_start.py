@@ -1,4 +1,4 @@
-"""Graphs that another process has compiled are found on disk, and compute the same."""
+"""Graphs that another process has compiled are found on disk, and give the same results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Report = dict[str, dict[str, Any]]
 
 
 def run(folder: Path, which: str) -> Report:
-    """The program's report; its text is one line longer in the second process."""
+    """Return the report of the program; its text is one line longer in the second process."""
     program = folder / "program.py"
     program.write_text("\n" * (which == "second") + PROGRAM.read_text())
     caches = ("INDUCTOR_LAB_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
@@ -61,14 +61,14 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Report]:
     return run(folder, "first"), run(folder, "second")
 
 
-def test_all_is_as_eager_has_it(reports: tuple[Report, Report]) -> None:
+def test_all_results_equal_eager_mode(reports: tuple[Report, Report]) -> None:
     for report in reports:
         for name, case in report.items():
             assert case.get("is", "eager's") == "eager's", name
 
 
 @pytest.mark.parametrize("name", FOUND)
-def test_a_second_process_finds_what_the_first_compiled(
+def test_a_second_process_finds_the_graphs_of_the_first(
     reports: tuple[Report, Report], name: str
 ) -> None:
     first, second = (report[name] for report in reports)
@@ -77,27 +77,27 @@ def test_a_second_process_finds_what_the_first_compiled(
 
 
 @pytest.mark.parametrize("name", NEW)
-def test_what_has_changed_is_compiled(reports: tuple[Report, Report], name: str) -> None:
+def test_changed_programs_are_recompiled(reports: tuple[Report, Report], name: str) -> None:
     assert (reports[1][name]["hit"], reports[1][name]["miss"]) == (0, 1), NEW[name]
 
 
 @pytest.mark.parametrize("name", NEVER)
-def test_what_is_not_all_data_is_never_kept(reports: tuple[Report, Report], name: str) -> None:
+def test_graphs_with_live_objects_are_not_stored(reports: tuple[Report, Report], name: str) -> None:
     assert [report[name]["saved"] for report in reports] == [0, 0]
     assert [report[name]["hit"] for report in reports] == [0, 0]
 
 
-def test_the_option_keeps_everything_off_the_disk(reports: tuple[Report, Report]) -> None:
+def test_without_the_cache_option_nothing_is_stored(reports: tuple[Report, Report]) -> None:
     counts = [report["no cache"][k] for report in reports for k in ("hit", "miss", "saved")]
     assert counts == [0] * 6
 
 
-def test_seeds_mean_the_same(reports: tuple[Report, Report]) -> None:
+def test_seeds_give_the_same_numbers(reports: tuple[Report, Report]) -> None:
     first, second = (report["random"]["values"] for report in reports)
     assert first == second
 
 
-def test_errors_tell_the_line_of_today(reports: tuple[Report, Report]) -> None:
+def test_errors_name_the_current_line(reports: tuple[Report, Report]) -> None:
     lines = PROGRAM.read_text().splitlines()
     (line,) = (n for n, text in enumerate(lines, 1) if "table[i].exp()" in text)
     for extra, report in enumerate(reports):
@@ -106,12 +106,12 @@ def test_errors_tell_the_line_of_today(reports: tuple[Report, Report]) -> None:
         assert re.search(rf"program\.py:{line + extra}\b", said)
 
 
-def test_a_call_is_as_direct_as_after_a_compile(reports: tuple[Report, Report]) -> None:
+def test_a_call_skips_the_wrapper_as_after_a_compile(reports: tuple[Report, Report]) -> None:
     home = "inductor_lab.compiler.accelerate.bare_calls"
     assert [r["direct"]["values"] for r in reports] == [[home]] * 2
 
 
-def test_a_folder_that_others_may_write_to_is_not_used(
+def test_a_folder_that_others_can_write_to_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
@@ -123,7 +123,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(
     assert warm_key(Options(), ()) == ""
 
 
-def test_what_a_compile_looks_at_is_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_dependencies_of_a_compile_are_in_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [warm_key(Options(), places) for places in ((), (0,))]
     keys.append(warm_key(Options(matmul="aten"), ()))
     threads = torch.get_num_threads()

@@ -1,5 +1,5 @@
-"""What a server of processes imports for `test_missing_names`: all of torch that the compiler uses,
-and TorchDynamo after its first compile."""
+"""The imports of the process server for `test_missing_names`: everything of torch that the compiler
+uses, and TorchDynamo after its first compile."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What `test_warm_start` runs twice, with the same caches: prints which functions torch found on
-disk, and whether all that they gave is eager's.
+"""The program that `test_warm_start` runs twice with the same caches.  It prints which functions
+torch found on disk, and whether all their results equal eager mode.
 
     python warm_program.py first|second
 """
@@ -30,7 +30,7 @@ def inference(compiled: Callable[..., Any]) -> list[Any]:
 
 
 def training(compiled: Callable[..., Any]) -> list[Any]:
-    """The second call goes past AOTAutograd's wrapper."""
+    """The second call skips AOTAutograd's wrapper."""
     x, f = numbers(1000).requires_grad_(), compiled(lambda x: x.sin() ** 2 + x.exp().cos())
     for _ in range(2):
         result = f(x)
@@ -68,12 +68,12 @@ def writes(compiled: Callable[..., Any]) -> list[Any]:
 
     x, y = numbers(4, 5), numbers(6)
     results = compiled(f)(x, y)
-    results[0].add_(1)  # is a view of x
+    results[0].add_(1)  # a view of x
     return [x, y, *results]
 
 
 def shared(compiled: Callable[..., Any]) -> list[Any]:
-    """The second process gives two views of one memory where the first gave two tensors."""
+    """The second process passes two views of the same memory, the first passes two tensors."""
 
     def f(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x.add_(1)
@@ -99,7 +99,7 @@ def symbolic_training(compiled: Callable[..., Any]) -> list[Any]:
 
 
 def reach(compiled: Callable[..., Any]) -> list[Any]:
-    """A size that the first process promises to be large, and the second lets be zero."""
+    """A size that is declared large in the first process, and can be zero in the second."""
     f, found = compiled(lambda x: torch.cat([x.exp(), x.sum(0, keepdim=True)])), []
     for n in (0, 5) if SECOND else (64, 80):
         x = numbers(n, 4)
@@ -119,7 +119,7 @@ def bounds(compiled: Callable[..., Any]) -> list[Any]:
 
 
 def fixed_float(compiled: Callable[..., Any]) -> list[Any]:
-    """AOTAutograd takes the symbolic float for a constant."""
+    """AOTAutograd specializes the symbolic float."""
     f = compiled(lambda x: torch.linspace(0, x, 4), dynamic=True)
     return [f(x) for x in (1.5, -2.25, 0.1)]
 
@@ -166,13 +166,13 @@ def packet(compiled: Callable[..., Any]) -> list[Any]:
 
 
 def random(compiled: Callable[..., Any]) -> list[Any]:
-    """Not eager's numbers, so the test compares those of both processes."""
+    """The numbers differ from eager mode, so the test compares those of both processes."""
     torch.manual_seed(3)
     return [compiled(lambda x: F.dropout(x, 0.5) + torch.rand(1000))(torch.ones(1000))]
 
 
 def complaint(compiled: Callable[..., Any]) -> list[Any]:
-    """The error of an index that is out of range, with its line in this file."""
+    """Return the error of an index out of range, with its line in this file."""
     try:
         compiled(lambda table, i: table[i].exp())(numbers(9, 4), torch.tensor([2, 900]))
     except IndexError as error:
@@ -181,7 +181,7 @@ def complaint(compiled: Callable[..., Any]) -> list[Any]:
 
 
 def direct(compiled: Callable[..., Any]) -> list[Any]:
-    """Whose `autograd.Function` runs in the second call of a graph with gradients."""
+    """Return which `autograd.Function` runs in the second call of a graph with gradients."""
     x, f = numbers(100).requires_grad_(), compiled(lambda x: x.log1p().tan())
     for _ in range(2):
         result = f(x)
@@ -219,7 +219,7 @@ def same(ours: list[Any], eager: list[Any]) -> str:
 
 
 def found(case: Case, compiled: Callable[..., Any]) -> tuple[list[Any], dict[str, int]]:
-    """What a case gives, and how often torch found a graph on disk, missed and saved one."""
+    """Return the results of a case, and how often torch found, missed and saved a graph on disk."""
     torch._dynamo.reset()
     counters.clear()
     values = case(compiled)

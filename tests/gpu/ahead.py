@@ -1,9 +1,10 @@
-"""Every Triton kernel of models as wide as real ones, compiled for a GPU that is not here: `python
--m tests.gpu.ahead`.
+"""Compiles all Triton kernels of models with realistic widths for a GPU that is not present.
 
-One step of training each, of few layers.  What Triton or the assembler refuses is found on a
-laptop, and so is a kernel whose values do not fit in registers (its stack is told; some bytes are
-the slow path of `sin`).  Equal kernels are compiled once.
+    python -m tests.gpu.ahead
+
+Each model has few layers and runs one training step.  This finds, without a GPU, kernels that
+Triton or the assembler refuses, and kernels that spill registers: the stack size is reported (some
+bytes are for the slow path of `sin`).  Equal kernels are compiled once.
 """
 
 from __future__ import annotations
@@ -130,10 +131,10 @@ def segformer() -> Built:
 
 @dataclass(frozen=True)
 class Row:
-    """What came of the kernels of one compilation.
+    """The results for the kernels of one compilation.
 
-    refused    name → what the compiler says
-    stacks     name → bytes of a thread's stack, for those that have one
+    refused    name → error of the compiler
+    stacks     name → bytes of a thread's stack, for kernels with a stack
     """
 
     kernels: int
@@ -154,7 +155,7 @@ def kernels_of(build: Callable[[], Built], dtype: torch.dtype, dynamic: bool) ->
 
 
 def compiled(kernels: Iterable[Kernel], known: set[str]) -> Row:
-    """All kernels whose text is not `known`, which it is then."""
+    """Compile all kernels whose text is not in `known`, and add their texts to it."""
     kernels = [kernel for kernel in kernels if kernel.language == "triton"]
     different = {NAMES.sub("", str(kernel)) + str(kernel.launch): kernel for kernel in kernels}
     registers, refused, stacks = 0, {}, {}
@@ -172,7 +173,7 @@ def compiled(kernels: Iterable[Kernel], known: set[str]) -> Row:
 
 
 def usage(cubin: Any) -> tuple[int, int]:
-    """Registers of a thread, and bytes of its stack."""
+    """Return the number of registers of a thread, and the bytes of its stack."""
     import triton
 
     reader = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
@@ -182,7 +183,7 @@ def usage(cubin: Any) -> tuple[int, int]:
         asked = [reader, "--dump-resource-usage", file.name]
         told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     found = [tuple(map(int, numbers)) for numbers in USAGE.findall(told)]
-    assert found, f"cuobjdump says nothing of registers: {told}"
+    assert found, f"cuobjdump reports no registers: {told}"
     return max(used for used, _ in found), max(stack for _, stack in found)
 
 

@@ -1,8 +1,8 @@
-"""The models of `tests/models` on a GPU: `python -m tests.gpu.models`.
+"""Tests the models of `tests/models` on a GPU: `python -m tests.gpu.models`.
 
-Each in float32, float16 and bfloat16, in eval mode and for one step of training, in a process of
-its own.  Outputs, gradients and buffers may be as far from float64 as eager's are, about: a
-gradient that is zero in exact arithmetic has no digits that anybody could agree on.
+Each model runs in float32, float16 and bfloat16, in eval mode and for one training step, in its own
+process.  The errors of outputs, gradients and buffers against float64 must be about as small as in
+eager mode.  A gradient that is zero in exact arithmetic has no correct digits.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.processes import STOPPED, Clock, Lost, gpu_server, in_parallel, messa
 
 DTYPES = ("float32", "float16", "bfloat16")
 ROUNDING = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 2e-2}
-"""Relative to the largest value of a tensor."""
+"""The tolerance relative to the largest value of a tensor."""
 SLACK = 3.0
-"""How many times eager's own error is allowed."""
+"""The tolerance as a multiple of the error of eager mode."""
 SMALL = 1e-3
-"""A gradient this much smaller than the largest one is measured against the largest."""
+"""A gradient smaller than this fraction of the largest one is compared with the largest."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Finding:
-    """`agree`, `wrong`, `raises`, `crash` or `hang`, with the tensor that is farthest off."""
+    """`agree`, `wrong`, `raises`, `crash` or `hang`, with the tensor that has the largest error."""
 
     case: Case
     verdict: str
@@ -81,7 +81,7 @@ Outcome = dict[str, torch.Tensor]
 
 
 def in_float64(model: torch.nn.Module, inputs: Mapping[str, torch.Tensor], case: Case) -> Outcome:
-    """In float32, where a library has no more (products of groups of experts)."""
+    """Compute in float32 if the library does not support float64 (grouped products of experts)."""
     try:
         return outcome(copy.deepcopy(model).double(), inputs, torch.float64, case)
     except RuntimeError:
@@ -95,7 +95,7 @@ def outcome(
     case: Case,
     compiled: Callable[[Any], Any] = lambda model: model,
 ) -> Outcome:
-    """Every output, and of training every gradient and buffer, by name."""
+    """Return every output by name, and in training every gradient and buffer."""
     given = {
         name: value.to(case.device, dtype if value.is_floating_point() else None)
         for name, value in inputs.items()
@@ -112,7 +112,7 @@ def outcome(
 
 
 def loss_of(results: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Depends on each element in its own way; the weights are exact in every dtype."""
+    """Return a loss with a different weight for each element, exact in every dtype."""
     parts = []
     for result in results:
         weights = torch.arange(result.numel(), device=result.device).reshape(result.shape) * 7 % 17
@@ -121,7 +121,7 @@ def loss_of(results: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def compared(found: Outcome, eager: Outcome, exact: Outcome, rounding: float) -> Iterator[str]:
-    """What is farther from float64 than eager's error and roundings allow."""
+    """Yield tensors whose error against float64 is larger than eager's error and rounding allow."""
     if found.keys() != exact.keys():
         yield f"other tensors: {sorted(found.keys() ^ exact.keys())[:5]}"
         return

@@ -1,4 +1,4 @@
-"""Kernels compiled for a GPU that is not here: what is refused, and what has no room, is told."""
+"""Kernels compiled for a GPU that is not present: failures and register spills are reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_model_of_real_width(capsys: pytest.CaptureFixture[str]) -> None:
     assert "vit bfloat16: " in told and ", 0 refused" in told
 
 
-def test_what_does_not_compile_is_told_and_what_is_known_is_not_asked_again() -> None:
+def test_failed_compiles_are_reported_and_known_kernels_are_skipped() -> None:
     (kernel,) = lab.inspect(torch.sin, torch.ones(9), target=TARGET).parts[0].kernels
     lines = (replace(x, text=x.text.replace("tl.load", "tl.loaf")) for x in kernel.code.lines)
     broken = replace(kernel, name="broken", code=Code(tuple(lines)))
@@ -31,8 +31,8 @@ def test_what_does_not_compile_is_told_and_what_is_known_is_not_asked_again() ->
     assert compiled([kernel, broken], known).different == 0
 
 
-def test_what_does_not_fit_in_registers_is_told() -> None:
-    """Four rows in the registers of one warp: 512 numbers a thread."""
+def test_register_spills_are_reported() -> None:
+    """Four rows in the registers of one warp are 512 numbers per thread."""
     c = lab.inspect(lambda x: torch.softmax(x, -1), torch.ones(64, 4096), target=TARGET)
     (kernel,) = c.parts[0].kernels
     constants = {**kernel.launch["constants"], "XBLOCK": 4}

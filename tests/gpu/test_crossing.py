@@ -1,4 +1,4 @@
-"""Kernels that sum over their own outer axes, on a GPU."""
+"""Mixed-order reductions on a GPU: kernels that sum over their own outer axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes to part of a tensor, on a GPU: as in eager mode, in the tensor's own storage."""
+"""Writes to part of a tensor on a GPU are as in eager mode, in the storage of the tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODES = ("default", "reduce-overhead")
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", KINDS)
-def test_a_write_is_as_in_eager(name: str, mode: str) -> None:
+def test_writes_are_as_in_eager_mode(name: str, mode: str) -> None:
     kind = KINDS[name]
     make = Given((16, 128, 256), "cuda")
     ours = [make.c, *kind.make(make)]
@@ -31,7 +31,7 @@ def test_a_write_is_as_in_eager(name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in KINDS if not n.startswith("custom_operator")])
-def test_a_write_moves_what_it_writes(name: str) -> None:
+def test_a_write_reads_and_writes_only_its_elements(name: str) -> None:
     kind = KINDS[name]
     make = Given(LARGE, "cuda")
     options = {"dynamic": True} if kind.dynamic else {}

@@ -1,4 +1,4 @@
-"""Products of matrices as kernels of ours, on a GPU."""
+"""Matrix products by our own kernels on a GPU."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def agrees(function, given, options):
 @pytest.mark.parametrize("sizes", [(512, 768, 768), (100, 72, 200), (33, 300, 1025), (5, 512, 64)],
                          ids=str)  # fmt: skip
 @pytest.mark.parametrize("function", [gated, attention])
-def test_all_products_are_ours(function, sizes, dtype):
+def test_our_kernels_compute_all_products(function, sizes, dtype):
     agrees(function, randoms(dtype, *sizes), EVERY)
 
 
@@ -82,7 +82,7 @@ def test_every_tile_computes_the_same(tmp_path: Path, monkeypatch):
         assert (out.double() - ideal).abs().max().item() <= 1.5 * usual
 
 
-def test_the_faster_ones_are_chosen(tmp_path: Path, monkeypatch):
+def test_the_faster_products_are_chosen(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     given = randoms(torch.float16, 512, 768, 768)
     c = lab.inspect(gated, *given, options=TUNED)
@@ -98,7 +98,7 @@ def test_the_faster_ones_are_chosen(tmp_path: Path, monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [1, 3])
-def test_too_few_rows_are_left_to_the_library(rows):
+def test_the_library_computes_products_with_few_rows(rows):
     x, w = torch.randn(rows, 256, device="cuda").half(), torch.randn(256, 64, device="cuda").half()
     c = lab.inspect(lambda x: (x @ w).relu(), x, options=TUNED)
     assert not c.graphs[0].forward.libraries

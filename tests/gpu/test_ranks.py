@@ -1,4 +1,4 @@
-"""Models shared out over two GPUs train as they do in eager mode."""
+"""Models distributed over two GPUs train as in eager mode."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def test_two_gpus_train_as_in_eager_mode(way: str, ranks: list[Any]) -> None:
         assert compiled == pytest.approx(eager, rel=1e-3, abs=1e-5)
 
 
-def test_small_messages_join_and_values_are_eagers() -> None:
+def test_small_messages_are_merged_and_values_are_those_of_eager_mode() -> None:
     (sent, _), other = of_all(results_of(2, small_messages, backend="nccl"))
     assert sent == other[0] == ["all_reduce", "all_reduce_coalesced"]
 
 
-def test_freed_storages_of_parameters_are_not_read() -> None:
+def test_freed_parameter_storages_are_not_read() -> None:
     for eager, compiled in of_all(results_of(2, with_checks, 3, backend="nccl")):
         assert compiled == pytest.approx(eager, rel=1e-3)

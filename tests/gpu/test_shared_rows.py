@@ -1,4 +1,4 @@
-"""Rows that several programs share, on a GPU: they wait for one another and agree."""
+"""Rows that several programs share on a GPU: programs wait for each other's results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def softmax(x: Any) -> Any:
 
 
 def softmax_and_sums(x: Any) -> Any:
-    """The values of the rows are results too."""
+    """Return softmax and row sums, so that the values of rows are results too."""
     top = x.amax(1, keepdim=True)
     powers = (x - top).exp()
     return powers / powers.sum(1, keepdim=True), top
@@ -60,8 +60,10 @@ IMAGES = [
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", IMAGES)
 def test_batch_norm_in_training(shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    """Results, gradients and running moments, each time anew: programs that read what another one
-    has already written would differ from one call to the next."""
+    """Checks results, gradients and running moments several times.
+
+    If a program read values that another program had already overwritten, calls would differ.
+    """
     torch.manual_seed(0)
     norm = torch.nn.BatchNorm2d(shape[1], device="cuda")
     exact = copy.deepcopy(norm).double()
@@ -87,7 +89,7 @@ def test_group_norm(groups: int) -> None:
     agree(lambda x: F.silu(F.group_norm(x, groups)), x, rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_not_finite() -> None:
+def test_nonfinite_values() -> None:
     x = torch.randn(128, 40_000, device="cuda")
     x[1, 39_999] = float("nan")
     x[2] = float("-inf")
@@ -95,7 +97,7 @@ def test_what_is_not_finite() -> None:
     agree(softmax, x, rtol=1e-4, atol=1e-7)
 
 
-def test_half() -> None:
+def test_half_precision() -> None:
     x = torch.randn(256, 32_000, device="cuda", dtype=torch.bfloat16)
     agree(softmax, x, rtol=2e-2, atol=1e-6)
 
@@ -107,7 +109,7 @@ def test_every_call_gives_the_same_bits() -> None:
     assert all(torch.equal(compiled(x), first) for _ in range(200))
 
 
-def test_calls_on_two_streams_at_once() -> None:
+def test_concurrent_calls_on_two_streams() -> None:
     compiled = lab.compile(softmax)
     given = [torch.randn(600, 131_072, device="cuda") for _ in range(2)]
     expected = [compiled(x) for x in given]
@@ -123,7 +125,7 @@ def test_calls_on_two_streams_at_once() -> None:
         assert torch.equal(results[0], wanted)
 
 
-def test_recorded_in_a_graph() -> None:
+def test_recorded_in_a_cuda_graph() -> None:
     compiled = lab.compile(softmax, mode="reduce-overhead")
     for seed in range(6):
         torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Triton kernels on a GPU against eager on the same GPU."""
+"""Triton kernels on a GPU, compared with eager mode on the same GPU."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_scatters(name: str) -> None:
 def test_functions(name: str) -> None:
     torch.manual_seed(0)
     function, make = FUNCTIONS[name]
-    # a sum of bfloat16 is rounded once, and in another order than eager's
+    # a sum of bfloat16 is rounded only once, and has another order than in eager mode
     tolerance = 2e-2 if name == "bfloat16_math" else 2e-5
     agree(function, *map(on_gpu, make()), rtol=tolerance, atol=tolerance)
 
@@ -160,7 +160,7 @@ def test_reductions_in_two_steps(name: str) -> None:
     against_the_cpu(found, function(x))
 
 
-def test_the_sum_of_a_tensor_runs_on_the_whole_gpu() -> None:
+def test_the_sum_of_a_tensor_uses_many_programs() -> None:
     x = torch.randn(1 << 24, device="cuda")
     compiled = InTriton(Options())
     function = compiled(lambda x: (x * x).sum())
@@ -186,7 +186,7 @@ def test_searches(name: str) -> None:
 
 
 def against_the_cpu(found: Any, expected: Any) -> None:
-    """Places among ties, and where NaN goes, are those of eager on the CPU."""
+    """Compare with eager mode on the CPU, which defines the positions of ties and of NaN."""
     found = found if isinstance(found, tuple | list) else (found,)
     expected = expected if isinstance(expected, tuple | list) else (expected,)
     for a, b in zip(found, expected, strict=True):
@@ -210,8 +210,8 @@ except RuntimeError as error:
 """
 
 
-def test_an_index_out_of_range_is_an_assertion_of_the_device_as_in_eager() -> None:
-    """In a process of its own, which cannot use the GPU afterwards."""
+def test_an_index_out_of_range_is_a_device_assertion_as_in_eager() -> None:
+    """Runs in a separate process, because a process cannot use the GPU after an assertion."""
     command = [sys.executable, "-c", OUT_OF_RANGE]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert "said:" in done.stdout and "device-side assert" in done.stdout, done.stderr
@@ -226,7 +226,7 @@ def test_signs_of_special_values(dtype: torch.dtype) -> None:
     assert not found[0][:3].signbit().any() and found[2][2].signbit()
 
 
-def test_bytes_of_negative_numbers() -> None:
+def test_negative_numbers_converted_to_uint8() -> None:
     x = torch.tensor([-1.0, -3.7, 255.9, 300.0], device="cuda")
     agree(lambda x: x.to(torch.uint8), x)
     shifts = torch.tensor([0, 7, 8, 9, 255], dtype=torch.uint8, device="cuda")
@@ -236,8 +236,8 @@ def test_bytes_of_negative_numbers() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("how", ["", "causal", "masked"])
-def test_attention_of_the_library(dtype: torch.dtype, training: bool, how: str) -> None:
-    """Whatever library takes it, and whatever it leaves out of its results."""
+def test_library_attention(dtype: torch.dtype, training: bool, how: str) -> None:
+    """Tests all libraries of attention, including unused results that they omit."""
     made = [torch.randn(2, 4, 64, 32, device="cuda", dtype=dtype) for _ in range(3)]
     mask = torch.zeros(2, 1, 64, 64, device="cuda", dtype=dtype)
     mask[0, :, :, 40:] = torch.finfo(dtype).min
@@ -251,8 +251,8 @@ def test_attention_of_the_library(dtype: torch.dtype, training: bool, how: str) 
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_attention_whose_mask_learns_and_has_rows_of_no_whole_words(dtype: torch.dtype) -> None:
-    """As T5's: eager makes each row of the mask longer, for a kernel that reads whole words."""
+def test_attention_with_a_trained_unaligned_mask(dtype: torch.dtype) -> None:
+    """As in T5: eager mode pads each row of the mask, because its kernel reads aligned words."""
     sizes = [(2, 4, 12, 8)] * 3 + [(1, 4, 12, 12)]
     made = [torch.randn(size, device="cuda", dtype=dtype) for size in sizes]
 
@@ -277,7 +277,7 @@ def _outcome(function: Any, made: list[torch.Tensor], training: bool) -> list[to
     return [result, *torch.autograd.grad(result.sum(), leaves)]
 
 
-def test_prepared_launches_serve_pointers_streams_and_sizes() -> None:
+def test_cached_launches_handle_pointers_streams_and_sizes() -> None:
     compiled = InTriton(Options())(lambda x: x * 2 + 1, dynamic=True)
     room = torch.randn(5000, device="cuda")
     stream = torch.cuda.Stream()
@@ -291,8 +291,8 @@ def test_prepared_launches_serve_pointers_streams_and_sizes() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("groups", [1, 64])
-def test_images_with_their_channels_last(dtype: torch.dtype, groups: int) -> None:
-    """A net of convolutions: the layout changes once, results are laid out as eager's are."""
+def test_channels_last_images(dtype: torch.dtype, groups: int) -> None:
+    """A convolutional network: the layout changes once, and results have eager's layouts."""
     net = torch.nn.Sequential(
         torch.nn.Conv2d(3, 64, 7, 2, 3), torch.nn.BatchNorm2d(64), torch.nn.ReLU(),
         torch.nn.MaxPool2d(3, 2, 1),

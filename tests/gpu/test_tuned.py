@@ -1,4 +1,4 @@
-"""Blocks of kernels that are measured on a GPU."""
+"""Block sizes of kernels, measured on a GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def several(x, y):
     return (x + 1).sin(), F.softmax(x, -1), y.sum(0), x + y.t()
 
 
-def test_the_fastest_blocks_are_chosen_and_kept(tmp_path: Path, monkeypatch) -> None:
+def test_the_fastest_blocks_are_chosen_and_stored(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     x, y = torch.randn(2048, 4096, device="cuda"), torch.randn(4096, 2048, device="cuda")
     compilation = lab.inspect(several, x, y, options=TUNED)
@@ -39,7 +39,7 @@ def test_the_fastest_blocks_are_chosen_and_kept(tmp_path: Path, monkeypatch) -> 
     ]
 
 
-def test_what_is_written_over_is_written_once() -> None:
+def test_overwritten_inputs_are_written_once() -> None:
     def function(x):
         x.mul_(2).add_(1)
         return x.sum(-1)

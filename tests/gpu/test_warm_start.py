@@ -1,4 +1,4 @@
-"""Triton kernels that another process has compiled, and processes that compile them."""
+"""Triton kernels that an earlier process has compiled, and worker processes that compile them."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ print(started)
 """
 
 
-def test_triton_begins_while_the_first_graph_is_captured() -> None:
+def test_triton_starts_while_the_first_graph_is_captured() -> None:
     command = [sys.executable, "-c", EARLY]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[1]"]
 
 
-def test_a_second_process_finds_what_the_first_compiled(tmp_path: Path) -> None:
+def test_a_second_process_finds_the_kernels_of_the_first(tmp_path: Path) -> None:
     counts = [json.loads(run(PROGRAM, tmp_path)) for _ in range(2)]
     assert counts[0]["autograd_cache_saved"] == counts[1]["autograd_cache_hit"] == 1
     assert "autograd_cache_miss" not in counts[1]
@@ -86,7 +86,7 @@ print(len(launchers), ["function" in vars(one) for one in launchers])
 """
 
 
-def test_what_another_process_compiles_is_not_compiled_here(tmp_path: Path) -> None:
+def test_kernels_compiled_by_a_worker_are_not_compiled_again(tmp_path: Path) -> None:
     done = run(ELSEWHERE, tmp_path)
     assert done.split() == ["1", "[False]"]
 
@@ -95,7 +95,7 @@ LIBRARIES = """
 import torch
 import torch.nn.functional as F
 import inductor_lab as lab
-from inductor_lab.compiler.runtime import first_use
+from inductor_lab.compiler.runtime import library_warmup
 
 def f(q, k, v, w):
     return F.scaled_dot_product_attention(q, k, v, is_causal=True) @ w
@@ -107,13 +107,13 @@ found = compiled(q, k, v, w)
 assert torch.equal(before, torch.cuda.get_rng_state()), "random numbers were drawn"
 torch.testing.assert_close(found, f(q, k, v, w), rtol=1e-2, atol=1e-2)
 graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph):  # nothing that was begun is at work any more
+with torch.cuda.graph(graph):  # all background work has ended
     compiled(q, k, v, w)
-print(sorted(op.split(".")[1] for op, _ in first_use._BEGUN))
+print(sorted(op.split(".")[1] for op, _ in library_warmup._BEGUN))
 """
 
 
-def test_libraries_that_begin_draw_no_random_numbers(tmp_path: Path) -> None:
+def test_library_warm_up_draws_no_random_numbers(tmp_path: Path) -> None:
     begun = run(LIBRARIES, tmp_path)
     assert "mm" in begun and "attention" in begun
 
