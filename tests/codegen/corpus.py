@@ -1,16 +1,16 @@
-"""Every C++ and Triton text of a few hundred programs, before and after a change of the compiler:
+"""Print the C++ and Triton texts of a few hundred programs, before and after a compiler change:
 
     python -m tests.codegen.corpus build/before       (before the change)
     python -m tests.codegen.corpus build/after        (after it)
     diff -r build/before build/after
 
-A change that only moves code leaves no difference.  The programs go as far as the schedule once;
-that is kept beside the folder (`build/schedules.pickle`), so that the second run takes seconds.  A
-change of what comes before code generation needs a new one: `--fresh`.
+A change that only moves code causes no difference.  The first run saves the schedules next to the
+folder (`build/schedules.pickle`), so that the second run takes seconds.  After a change of an
+earlier phase, create new schedules with `--fresh`.
 
-Nothing is compiled or run.  Every kernel is written in C++ three times: as it is; as if any work
-were worth a second thread and any matrix a transposed tile; and with results that go past caches.
-Then once in Triton, with what a launch needs.
+Nothing is compiled or run.  Each kernel is printed in C++ three times: unchanged; with threads for
+any amount of work and transposed tiles for any matrix; and with streaming stores for all results.
+Then once in Triton, with its launch parameters.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ VARIANTS: dict[str, dict[str, int]] = {
     "threads": {"GRAIN": 16, "SMALLEST_TRANSPOSED": 0},
     "streams": {"STREAMED_BYTES": 0},
 }
-"""Constants of the code generator that each of them replaces, wherever they stand."""
+"""The constants of the code generator that each variant replaces, in all modules."""
 
 Call = tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any]]
 
 
 @dataclass
 class Recorded:
-    """The groups of one program's schedules, each with the buffers of its own."""
+    """The groups of one program's schedules, each with its buffers."""
 
     name: str
     groups: list[tuple[Group, Mapping[str, Buffer]]] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Recorded:
 
 
 def programs() -> Iterator[tuple[str, Callable[[], Call], bool]]:
-    """Names, what makes a function and its arguments, and whether it is differentiated."""
+    """Names; functions that create a function and its arguments; whether to differentiate it."""
     from benchmarks.workloads import KERNELS, OPERATORS
     from inductor_lab.bench.demo.programs import PROGRAMS
     from tests.codegen.cpp_cases import POINTWISE, REDUCTIONS
@@ -104,7 +104,7 @@ def _random() -> Iterator[tuple[str, Callable[[], Call], bool]]:
 
 
 def recorded() -> Iterator[Recorded]:
-    """The programs as schedules; those with an even place have symbolic sizes too."""
+    """The programs as schedules; every second program also with symbolic sizes."""
     compile_always()
     for number, (name, make, gradient) in enumerate(programs()):
         for dynamic in (False, True) if number % 4 == 0 else (False,):
@@ -175,7 +175,7 @@ def _triton(group: Group, buffers: Mapping[str, Buffer]) -> str:
 
 
 def _modules_with(constant: str) -> list[Any]:
-    """The modules of the code generator that hold it: one that has been renamed is an error."""
+    """The modules of the code generator that have this constant; raises if there is none."""
     package = "inductor_lab.compiler.codegen"
     modules = [module for name, module in sys.modules.items() if name.startswith(package)]
     found = [module for module in modules if constant in vars(module)]

@@ -1,4 +1,4 @@
-"""Functions compiled to C++ and run: from the traced graph to the loaded library."""
+"""Compile functions to C++ and run them: from the traced graph to the loaded library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.tracing import through_aot
 
 @dataclass
 class Compiled:
-    """A compiler that ends in running C++; `kernels` are all that it made."""
+    """A compiler that compiles and runs C++; `kernels` are all its kernels."""
 
     kernels: list[Kernel] = field(default_factory=list)
 

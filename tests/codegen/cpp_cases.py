@@ -1,4 +1,4 @@
-"""Functions with their arguments, one for each thing that C++ kernels must get right."""
+"""Functions with their arguments, one for each feature of C++ kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`check_bounds`: what a kernel reads or writes outside of a buffer is told, and not done."""
+"""`check_bounds`: accesses outside a buffer are reported, and not executed."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ INTERPRETED = ("pointwise", "rows", "columns", "tiles", "gathered", "running sum
 
 
 def less(tensor: torch.Tensor) -> torch.Tensor:
-    """The same memory without its last element."""
+    """The same storage without its last element."""
     return tensor.as_strided((extent(tensor) - 1,), (1,))
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 @pytest.mark.parametrize("name", CASES)
-def test_the_last_element_of_each_buffer_is_missed(name: str, language: str) -> None:
+def test_an_access_to_a_missing_last_element_is_reported(name: str, language: str) -> None:
     if language == "triton" and name not in INTERPRETED:
         pytest.skip("a case of C++")
     function, given = CASES[name]
@@ -79,8 +79,8 @@ def test_the_last_element_of_each_buffer_is_missed(name: str, language: str) -> 
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
-def test_a_wrong_place_is_told_with_its_line(language: str) -> None:
-    """A negative start of a slice that nobody has counted from the end."""
+def test_an_index_out_of_range_is_reported_with_its_line(language: str) -> None:
+    """A negative start of a slice that has not been converted to an index from the front."""
 
     def function(x: torch.Tensor, n: int) -> torch.Tensor:
         return x[n:] * 2
@@ -93,8 +93,8 @@ def test_a_wrong_place_is_told_with_its_line(language: str) -> None:
     assert "x[n:] * 2" in str(told.value) or language == "triton"
 
 
-def test_nothing_else_changes() -> None:
-    """The text of a kernel is the same but for its parameters, and the host gives it tensors."""
+def test_bounds_checks_change_only_the_parameters() -> None:
+    """The text of a kernel is the same except for its parameters, and the host passes tensors."""
     plain, checked = (
         lab.inspect(lambda x: x.softmax(-1), wave(5, 33), options={"check_bounds": on})
         for on in (False, True)

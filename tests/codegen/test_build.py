@@ -1,4 +1,4 @@
-"""Loop trees of groups made by hand: which loops there are, and what is computed where."""
+"""Loop trees of hand-written groups: which loops they have, and where values are computed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_contiguous_axes_become_one_loop() -> None:
     assert loops(tree) == [("i0", 64 * 128, LoopKind.VECTOR)]
 
 
-def test_a_broadcast_keeps_the_axes_apart() -> None:
+def test_a_broadcast_prevents_merging_axes() -> None:
     body = op("add", load("x", ROW, COLUMN), load("w", COLUMN))
     tree = build_tree(group((ROW, COLUMN), Pointwise("o", (ROW, COLUMN), body), stored="o"), SHAPES)
     assert loops(tree) == [("i0", 64, LoopKind.PARALLEL), ("i1", 128, LoopKind.VECTOR)]
@@ -113,7 +113,7 @@ def test_equal_values_are_computed_once() -> None:
     assert [v.name for v in values if isinstance(v, Op)] == ["sin"]
 
 
-def test_what_a_mask_guards_stays_under_it() -> None:
+def test_masked_loads_stay_inside_the_mask() -> None:
     inside = Op("lt", (IndexValue(AT(COLUMN), torch.int64), Const(100, torch.int64)), torch.bool)
     shifted = Load("w", (AT(COLUMN) + 28,), F32)
     body = Masked(inside, op("exp", shifted), Const(0.0, F32))
@@ -132,7 +132,7 @@ def test_loads_come_before_the_stores_of_a_body() -> None:
     assert order == sorted(order, key=lambda kind: kind is Store)
 
 
-def test_a_chain_of_producers_doubles_nothing() -> None:
+def test_a_chain_of_producers_has_linear_size() -> None:
     x = load("x", ROW, COLUMN)
     chain = [Pointwise("p0", (ROW, COLUMN), op("mul", x, x))]
     for k in range(1, 1200):
@@ -148,37 +148,37 @@ TOKEN, WIDE = Axis("i0", 300), Axis("i1", 768)
 
 
 def divided(tree: tuple[Stmt, ...]) -> bool:
-    """Does anything divide a position that is read or written?"""
+    """Does an index of a load or store contain a division?"""
     places = [load.index[0] for load in loads_in(tree)]
     places += [stmt.index for stmt in walk(tree) if isinstance(stmt, Store)]
     return not all(place.is_affine for place in places)
 
 
 def heads(length: int) -> Group:
-    """`x` has a head's `length` elements of a token side by side; a token's heads come together."""
+    """Merge the heads of a token; the `length` elements of a head are contiguous in `x`."""
     place = (AT(WIDE) // length, AT(TOKEN), AT(WIDE) % length)
     return group((TOKEN, WIDE), Pointwise("o", (TOKEN, WIDE), Load("x", place, F32)), stored="o")
 
 
-def test_heads_that_come_together_are_a_loop_over_heads_and_one_within() -> None:
+def test_merged_heads_become_a_loop_over_heads_and_a_loop_within() -> None:
     tree = full_tree(heads(64), HEADS)
     parallel, vector = LoopKind.PARALLEL, LoopKind.VECTOR
     assert loops(tree) == [("i0", 300, parallel), ("i1", 12, parallel), ("i2", 64, vector)]
     assert not divided(tree)
 
 
-def test_triton_has_one_index_for_heads_anyway() -> None:
+def test_triton_trees_are_not_split_into_heads() -> None:
     tree = build_tree(heads(64), HEADS)
     assert [size for _, size, _ in loops(tree)] == [300, 768]
     assert divided(tree)
 
 
-def test_short_heads_stay_together_for_the_sake_of_lanes() -> None:
+def test_short_heads_are_not_split() -> None:
     short = {**HEADS, "x": buffers(x=(192, 300, 4))["x"]}
     assert [size for _, size, _ in loops(full_tree(heads(4), short))] == [300, 768]
 
 
-def test_patches_are_a_loop_for_each_length_that_divides() -> None:
+def test_patches_become_one_loop_per_divisor() -> None:
     patch, inside = Axis("i0", 196), Axis("i1", 768)
     row, column = AT(inside) // 16 % 16, AT(inside) % 16
     place = (AT(inside) // 256, AT(patch) // 14 * 16 + row, AT(patch) % 14 * 16 + column)

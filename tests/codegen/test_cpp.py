@@ -1,4 +1,4 @@
-"""C++ kernels against eager: every kind of loop, of dtype and of index."""
+"""C++ kernels compared with eager mode: all kinds of loops, dtypes and indices."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def test_a_symbolic_kernel_runs_at_other_sizes() -> None:
     for rows, columns in ((40, 30), (700, 90), (3, 20000), (70000, 3)):
         x = torch.randn(rows, columns, generator=torch.Generator().manual_seed(rows))
         got, columns_summed = function(x), x.double().sum(0).float()
-        # The running sums of 70,000 numbers reach 300, so their rounding is about 3e-5 a step.
+        # Running sums of 70,000 numbers reach 300, so their rounding error is about 3e-5 per step.
         torch.testing.assert_close(got[2], columns_summed, atol=4e-4, rtol=1e-5)
         torch.testing.assert_close(got[:2], (x.softmax(-1), x.t()), atol=1e-6, rtol=1e-5)
-    assert len(compiled.kernels) <= 6, "it was compiled anew for each size"
+    assert len(compiled.kernels) <= 6, "it was recompiled for each size"
 
 
-def test_heads_of_symbolic_sizes_come_together_without_a_division() -> None:
+def test_merged_heads_of_symbolic_sizes_need_no_division() -> None:
     def heads(x: torch.Tensor) -> torch.Tensor:
         return x.transpose(1, 2).flatten(2) + 1
 
@@ -113,7 +113,7 @@ def test_every_kernel_compiles_without_warnings(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_lines_know_their_origins() -> None:
+def test_lines_have_origins() -> None:
     (kernel,) = compare(*ALL["pointwise.sin_cos"], dynamic=False).kernels
     computing = [line for line in kernel.code.lines if line.statement]
     assert computing and all(line.origins for line in computing)
@@ -127,7 +127,7 @@ def test_the_op_table_can_be_patched() -> None:
     assert "2 * t" in str(wrong) and "2 * t" not in str(kernel)
 
 
-def test_a_long_chain_meets_no_recursion_limit() -> None:
+def test_a_long_chain_does_not_exceed_the_recursion_limit() -> None:
     def chain(x: torch.Tensor) -> torch.Tensor:
         for step in range(600):
             x = x + step if step % 2 else x * 0.99
@@ -136,8 +136,8 @@ def test_a_long_chain_meets_no_recursion_limit() -> None:
     compare(chain, (torch.randn(50),), dynamic=False)
 
 
-def test_a_mask_is_a_choice_in_vector_lanes() -> None:
-    """A branch for each bool takes ten times as long."""
+def test_a_mask_is_vectorized_as_a_select() -> None:
+    """A branch per bool takes ten times as long."""
     args = torch.randn(256, 512), torch.arange(512) > 5
     compiled = compare(
         lambda x, m: x.masked_fill(m, float("-inf")).softmax(-1), args, dynamic=False
@@ -147,7 +147,7 @@ def test_a_mask_is_a_choice_in_vector_lanes() -> None:
     assert text.count("#pragma omp simd") == 3 and "if (" not in text
 
 
-def test_the_place_of_an_extreme_is_found_in_vector_lanes() -> None:
+def test_argmax_is_vectorized() -> None:
     compiled = compare(*ALL["reductions.positions_of_rows"], dynamic=False)
     text = "".join(str(kernel.code) for kernel in compiled.kernels)
     assert text.count("#pragma omp simd reduction(min : first_") == 5
@@ -164,7 +164,7 @@ def test_bools_are_read_as_bytes() -> None:
 
 @pytest.mark.parametrize("count", [5, 1000])
 def test_clamp_keeps_zeros_and_nan_as_eager_does(count: int) -> None:
-    """A number that equals its bound stays what it is, -0.0 too."""
+    """A number that equals its bound is unchanged, including -0.0."""
     x = torch.tensor([-0.0, 0.0, float("nan"), 3.0, -3.0]).repeat(count)
 
     def bounds(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -178,7 +178,7 @@ def test_clamp_keeps_zeros_and_nan_as_eager_does(count: int) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("exponent", [4, 7.0, 32, -3, -5, -32])
-def test_whole_powers_are_exact_products(exponent: float, dtype: torch.dtype) -> None:
+def test_integer_powers_are_exact_products(exponent: float, dtype: torch.dtype) -> None:
     special = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, 3e38, -1.5, 1e20, 1e-13]
     x = torch.cat([torch.tensor(special), torch.linspace(-3, 3, 20001)]).to(dtype)
     function = Compiled()
@@ -191,8 +191,8 @@ def test_whole_powers_are_exact_products(exponent: float, dtype: torch.dtype) ->
     assert torch.equal(got.signbit()[number], exact.signbit()[number])
 
 
-def test_a_weight_of_each_row_is_one_number_for_all_columns() -> None:
-    """Memory is contiguous along the columns: they go through the rows together."""
+def test_a_weighted_sum_of_columns_is_reduced_row_by_row() -> None:
+    """Memory is contiguous along a row, so the columns are reduced together, row by row."""
     x, weight = torch.randn(300, 700), torch.randn(300)
     function = Compiled()
     got = function(lambda x, weight: (x * weight[:, None]).sum(0))(x, weight)
@@ -203,7 +203,7 @@ def test_a_weight_of_each_row_is_one_number_for_all_columns() -> None:
 
 
 def test_flags_are_ints_that_hold_0_or_1() -> None:
-    """In a register of vector lanes they need not be packed to bytes."""
+    """In vector registers, they do not need to be packed to bytes."""
     x = torch.randn(40, 2000)
     x[3:6, 1999] = float("nan")
     x[4] = 0
@@ -219,7 +219,7 @@ def test_flags_are_ints_that_hold_0_or_1() -> None:
     assert "int acc0 = false;" in text and "bool acc" not in text
 
 
-def test_long_sums_have_several_registers_however_much_is_computed() -> None:
+def test_long_sums_use_several_registers_even_if_terms_are_expensive() -> None:
     x, y = torch.randn(300, 1500), torch.rand(300, 1500)
     loss = torch.nn.functional.binary_cross_entropy_with_logits
     function = Compiled()

@@ -1,4 +1,4 @@
-"""The functions of doubles in the `lab_*.h` headers against wider arithmetic."""
+"""The float64 functions of the `lab_*.h` headers, compared with wider arithmetic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDE: dict[str, Callable[..., Any]] = {
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh,
     "acosh": np.arccosh, "atanh": np.arctanh, "atan2": np.arctan2,
 }  # fmt: skip
-"""Functions that NumPy names otherwise."""
+"""Functions with a different name in NumPy."""
 UNARY = [name for name in LIMITS_OF_DOUBLES if name not in BINARY]
 SPECIAL = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-320, -1e-320, 1e-300, 1.0, -1.0,
            0.5, 2.5, 1e308, -1e308, 710.2, -700.0]  # fmt: skip
@@ -31,7 +31,7 @@ needs_wide = pytest.mark.skipif(
 
 
 def arguments(count: int, seed: int = 0) -> torch.Tensor:
-    """Of every exponent and sign, of everyday size, near multiples of pi / 2, and near 1."""
+    """Doubles of every exponent and sign, of typical size, near multiples of pi / 2, and near 1."""
     generator = torch.Generator().manual_seed(seed)
     bits = torch.randint(0, 0x7FF0000000000000, (count,), generator=generator)
     even = torch.rand(count, generator=generator, dtype=torch.float64) * 2 - 1
@@ -41,7 +41,7 @@ def arguments(count: int, seed: int = 0) -> torch.Tensor:
 
 
 def errors_in_ulp(got: torch.Tensor, exact: np.ndarray) -> np.ndarray:
-    """How far, in units of the last place that a double at `exact` has."""
+    """The error in ULP of a double at `exact`."""
     found, rounded = got.numpy(), exact.astype(np.float64)
     unit = np.ldexp(np.longdouble(1), np.maximum(np.frexp(np.abs(exact))[1], -1021) - 53)
     same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
@@ -97,7 +97,7 @@ def test_accuracy_of_erfinv_up_to_its_poles() -> None:
 
 @pytest.mark.parametrize("name", LIMITS_OF_DOUBLES)
 def test_special_values(name: str, call: Call) -> None:
-    """As in NumPy: eager's sinh overflows early, and its fmod has no answer for subnormals."""
+    """Compared with NumPy: eager sinh overflows early, and eager fmod fails for subnormals."""
     special = torch.tensor(SPECIAL, dtype=torch.float64)
     given = [special]
     if name in BINARY:
@@ -115,7 +115,7 @@ def test_special_values(name: str, call: Call) -> None:
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_one_huge_angle_among_others(name: str, call: Call) -> None:
-    """In every lane of a full register and of what is left of one."""
+    """In every lane of a full and of a partial vector register."""
     for count in (1, 2, 4, 8, 23):
         for place in range(count):
             x = torch.linspace(-9, 9, count, dtype=torch.float64)
@@ -127,6 +127,6 @@ def test_one_huge_angle_among_others(name: str, call: Call) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("name", ["sin", "tan"])
 def test_small_angles_keep_the_sign_of_zero(name: str, dtype: torch.dtype, call: Call) -> None:
-    """Where no huge one is among them, for which the C library computes all lanes."""
+    """Without a huge angle: with one, the C library would compute all lanes."""
     x = torch.tensor([-0.0, 0.0, 0.5, -1e-320], dtype=dtype).repeat(9)
     assert torch.equal(call(name, x).signbit(), x.signbit())

@@ -1,4 +1,4 @@
-"""The functions of the `lab_*.h` headers against float64: the largest error in ULP."""
+"""The functions of the `lab_*.h` headers compared with float64: the largest error in ULP."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ TABLE = re.findall(
     r"^\| `(\w+)` \| ([\d.]+) \| ?([\d.]*) \|$", ACCURACY.read_text(), re.MULTILINE
 )
 LIMITS = {name: float(worst) for name, worst, _ in TABLE}
-"""What the documentation says: a change that is less accurate than this must be on purpose."""
+"""The documented limits: a change that makes a function less accurate must be intentional."""
 LIMITS_OF_DOUBLES = {name: float(worst) for name, _, worst in TABLE if worst}
-"""The same for float64, where the function is not the C library's."""
+"""The same for float64, for functions that do not call the C library."""
 BINARY = ("pow", "atan2", "hypot", "fmod", "remainder")
 EXACT = set(
     """ceil floor trunc round copysign isnan isinf signbit fma minimum maximum floordiv truncdiv abs
     shift_left shift_right sign relu square convert bitcast
     philox_uniform philox_normal philox_bits""".split()
 )
-"""What has no error of its own, or no exact result to compare with."""
+"""Operations that are exact, or that have no exact result to compare with."""
 WORST_ULP = {name: worst for name, worst in LIMITS.items() if name not in BINARY}
 SPECIAL = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-40, -1e-40, 1.0, -1.0, 3e38]
 
@@ -94,7 +94,7 @@ def _caller(library: Path) -> Call:
 
 
 def all_exponents(count: int) -> torch.Tensor:
-    """Floats with random bits, positive and negative, and many of everyday size."""
+    """Floats with random bits, positive and negative, and many of typical size."""
     generator = torch.Generator().manual_seed(0)
     bits = torch.randint(0, 0x7F800000, (count,), generator=generator).int()
     wild = bits.view(torch.float32)
@@ -103,7 +103,7 @@ def all_exponents(count: int) -> torch.Tensor:
 
 
 def errors_in_ulp(got: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
-    """How far, in units of the last place that a float at `exact` has."""
+    """The error in ULP of a float at `exact`."""
     exponent = torch.frexp(exact.abs()).exponent.clamp(min=-125)
     unit = torch.ldexp(torch.ones_like(exact), exponent - 24)
     rounded = exact.float()
@@ -112,7 +112,7 @@ def errors_in_ulp(got: torch.Tensor, exact: torch.Tensor) -> torch.Tensor:
     return torch.where(same & ~rounded.isfinite(), 0.0, error)
 
 
-def test_the_table_is_as_accurate_as_promised() -> None:
+def test_the_table_lists_every_function_with_a_small_error() -> None:
     ours = {name for name, text in CPP_OPS.items() if "lab_" in text} - EXACT
     assert set(LIMITS) == ours
     assert max(LIMITS.values()) <= 2.5
@@ -142,7 +142,7 @@ def test_special_values(name: str, call: Call) -> None:
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_one_huge_angle_among_others(name: str, call: Call) -> None:
-    """In every lane of a full register and of what is left of one."""
+    """In every lane of a full and of a partial vector register."""
     for count in (1, 4, 8, 16, 47):
         for place in range(count):
             x = torch.linspace(-9, 9, count)
@@ -159,7 +159,7 @@ def test_one_huge_angle_among_others(name: str, call: Call) -> None:
     "lab_remainder<int32_t>((int32_t)x[i], (int32_t)y[i])",
     "lab_floordiv<uint8_t>((uint8_t)x[i], (uint8_t)y[i])",
 ])  # fmt: skip
-def test_it_is_vectorized(text: str, tmp_path: Path) -> None:
+def test_the_loop_is_vectorized(text: str, tmp_path: Path) -> None:
     tools = find_toolchain()
     if tools.family.name != "gcc" or platform.machine() != "x86_64":
         pytest.skip("only GCC for x86-64 calls vector versions of ours")
@@ -174,7 +174,7 @@ def test_it_is_vectorized(text: str, tmp_path: Path) -> None:
         pytest.skip("its logarithms of doubles convert integers of 64 bits, which AVX2 cannot")
     command = [*tools.command, *tools.flags, "-fopt-info-vec", "-c", source, "-o", tmp_path / "f.o"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert f"f.cpp:{len(lines)}:" in done.stderr, "no report about the loop's line"
+    assert f"f.cpp:{len(lines)}:" in done.stderr, "the compiler reported nothing for the loop"
 
 
 def test_pow(call: Call) -> None:
@@ -197,7 +197,7 @@ def test_two_operands(name: str, call: Call) -> None:
     generator = torch.Generator().manual_seed(2)
     first = torch.cat([first, wild])
     second = torch.cat([second, wild[torch.randperm(len(wild), generator=generator)]])
-    # In double, since eager's fmod of floats has no answer for a subnormal divisor.
+    # In double, because eager fmod of floats fails for a subnormal divisor.
     got, exact = call(name, first, second), getattr(torch, name)(first.double(), second.double())
     assert errors_in_ulp(got, exact).max() <= LIMITS[name]
     torch.testing.assert_close(got[:256], exact[:256].float(), equal_nan=True, rtol=1e-6, atol=0)
@@ -205,7 +205,7 @@ def test_two_operands(name: str, call: Call) -> None:
     assert torch.equal(torch.signbit(got)[number], torch.signbit(exact)[number])
 
 
-def test_every_half_survives_the_way_to_float_and_back(call: Call) -> None:
+def test_every_half_survives_the_conversion_to_float_and_back(call: Call) -> None:
     halves = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.float16)
     floats, back = torch.empty(1 << 16), torch.empty_like(halves)
     call("halves", halves, floats, back)
@@ -215,7 +215,7 @@ def test_every_half_survives_the_way_to_float_and_back(call: Call) -> None:
     assert back[~number].isnan().all()
 
 
-def test_rounding_to_sixteen_bits_is_that_of_torch(call: Call) -> None:
+def test_rounding_to_sixteen_bits_agrees_with_torch(call: Call) -> None:
     halves = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16).view(torch.float16).float()
     between = torch.cat([halves + step for step in (2.0**-25, 3 * 2.0**-25)])
     between = torch.cat([between, halves * (1 + 2.0**-11), halves * (1 + 3 * 2.0**-12)])

@@ -1,5 +1,5 @@
-"""Kernels that sum over their own outer axes: the text of both languages, run here by a C++
-compiler and by Triton's interpreter.  tests/gpu/test_crossing.py runs them on a GPU."""
+"""Mixed-order reductions in C++ and Triton, compiled by a C++ compiler and run by Triton's
+interpreter.  tests/gpu/test_crossing.py runs them on a GPU."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ CASES: dict[str, tuple[Any, ...]] = {
     "a batch of few": (layer_norm, (4, 256, 96), (96,), (96,)),
     "a batch of many": (layer_norm, (16, 256, 65), (65,), (65,)),
     "the longest row": (layer_norm, (1024, 4096), (4096,), (4096,)),
-    "what is stored": (gelu, (1024, 96), (96,)),
+    "a stored result": (gelu, (1024, 96), (96,)),
     "softmax": (biased_softmax, (1024, 96), (96,)),
 }
 BACKENDS = {"C++": Compiled, "Triton": InTriton}
 
 
 def gradients(function: Callable[..., Any], *shapes: Shape, dtype: Any) -> Any:
-    """What a function gives for the gradients of random arguments: eager's in float64, too."""
+    """The gradients of a function for random arguments, also in eager mode with float64."""
     torch.manual_seed(0)
     given = [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
     exact = [x.detach().double().requires_grad_() for x in given]
@@ -62,7 +62,7 @@ def gradients(function: Callable[..., Any], *shapes: Shape, dtype: Any) -> Any:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("language", BACKENDS)
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_are_as_near_as_eager_s(name: str, language: str, dtype: torch.dtype) -> None:
+def test_gradients_are_as_accurate_as_eager(name: str, language: str, dtype: torch.dtype) -> None:
     if name == "the longest row" and language == "Triton" and dtype != torch.float32:
         pytest.skip("float32 of it takes the interpreter long enough")
     function, *shapes = CASES[name]
@@ -78,8 +78,8 @@ def test_gradients_are_as_near_as_eager_s(name: str, language: str, dtype: torch
 
 @pytest.mark.parametrize("width", [80, 300])
 @pytest.mark.parametrize("language", BACKENDS)
-def test_rows_that_lie_across_memory(language: str, width: int) -> None:
-    """What is summed may be; where they meet, memory goes along the rows."""
+def test_rows_that_are_not_contiguous(language: str, width: int) -> None:
+    """The summed values may be non-contiguous; a shared buffer must be contiguous along rows."""
 
     def apart(x: Any) -> Any:
         rows = x.transpose(1, 2)
@@ -97,7 +97,7 @@ def test_rows_that_lie_across_memory(language: str, width: int) -> None:
 
 
 def on_gpu(function: Callable[..., Any], *shapes: Shape) -> list[Kernel]:
-    """The kernels of a forward function for a GPU that is not here."""
+    """The kernels of a forward function for a GPU target; no GPU is needed."""
     with FakeTensorMode():
         given = [torch.empty(shape, device="cuda") for shape in shapes]
         return kernels_of(function, *given, run=False)
@@ -107,7 +107,7 @@ def norm_and_sums(x: Any, along: Any) -> Any:
     return along - along.sum(1, keepdim=True) * x, (x * along).sum(0)
 
 
-def test_a_program_keeps_a_sum_for_each_lane_of_its_row() -> None:
+def test_a_program_keeps_one_sum_per_lane_of_its_row() -> None:
     first, _ = on_gpu(norm_and_sums, (8192, 2048), (8192, 2048))
     lines = str(first).splitlines()
     start = lines.index("    row0 = tl.full([XBLOCK, RBLOCK], 0, tl.float32)")
@@ -126,12 +126,12 @@ def test_short_rows_share_a_program() -> None:
 
 
 @pytest.mark.parametrize("shape", [(512, 2048), (8191, 2048), (8192, 8192), (8192, 32)])
-def test_who_keeps_two_kernels_on_a_gpu(shape: Shape) -> None:
+def test_shapes_that_stay_two_kernels_on_a_gpu(shape: Shape) -> None:
     assert all(kernel.group.in_parts is None for kernel in on_gpu(norm_and_sums, shape, shape))
 
 
-def test_a_sum_of_columns_runs_along_them_whatever_is_read_once_a_row() -> None:
-    """Means and deviations of the rows are no reason to go down the columns."""
+def test_loads_once_per_row_do_not_affect_the_lanes_of_a_column_sum() -> None:
+    """The means and deviations of the rows do not change the direction of the vector lanes."""
 
     def function(x: Any, mean: Any, deviation: Any) -> Any:
         return ((x - mean) / deviation).sum(0)
@@ -149,7 +149,7 @@ def pulls(p: Any) -> Any:
 
 
 def apart(p: Any) -> Any:
-    """With a mask, and something stored for each pair."""
+    """With a mask, and a stored value per pair."""
     d = F.pad(p[None] - p[:, None], (1, 0))
     near = (d.square().sum(-1) + 0.1).rsqrt()
     return (d * near[..., None]).sum(1), near
@@ -157,11 +157,11 @@ def apart(p: Any) -> Any:
 
 @pytest.mark.parametrize("function", [pulls, apart])
 @pytest.mark.parametrize("sizes", [(300, 3), (300, 2), (1000, 3), (1024, 1), (257, 3), (300, 5)])
-def test_short_rows_are_written_out_in_the_steps_that_sum_them(
+def test_short_rows_are_unrolled_in_the_steps_that_sum_them(
     function: Callable[..., Any], sizes: Shape
 ) -> None:
-    """Lanes run along the steps then: the forces among 1,000 particles took 30 ms, and take 2.2
-    (one core with AVX-512, GCC 12, November 2026)."""
+    """Then vector lanes run along the steps: the forces between 1,000 particles take 2.2 instead of
+    30 ms (one core with AVX-512, GCC 12, November 2026)."""
     compiler, p = Compiled(), torch.randn(sizes, generator=torch.Generator().manual_seed(0))
     got, exact = compiler(function)(p), function(p.double())
     torch.testing.assert_close(got, exact, check_dtype=False, rtol=1e-4, atol=1e-3)

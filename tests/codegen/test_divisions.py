@@ -1,4 +1,4 @@
-"""Remainders and floor quotients of floats are eager's, bit for bit, whatever the quotient."""
+"""Remainders and floor quotients of floats are bitwise equal to eager mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def divisions(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def operands(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-    """Quotients that are whole, or a rounding away; of every size; of numbers that are special."""
+    """Quotients that are integers, or almost; of every size; of special numbers."""
     generator = torch.Generator().manual_seed(0)
     number = torch.finfo(dtype)
     normal = torch.randn(COUNT, generator=generator, dtype=torch.float64)
@@ -23,7 +23,7 @@ def operands(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
     divisor = (torch.rand(COUNT, generator=generator) + 0.1).to(dtype)
     whole = torch.randint(-300_000, 300_000, (COUNT,), generator=generator).to(dtype) * divisor
     above, below = (torch.nextafter(whole, torch.full_like(whole, end)) for end in (1e30, -1e30))
-    # nothing so large or small that a quotient overflows: eager's fmod has no answer there
+    # no numbers so large or small that a quotient overflows: eager fmod fails there
     special = [0.0, -0.0, 1.0, -3.0, 0.1, 131072.0, 2.0**24, 2.0**31, number.eps,
                torch.inf, -torch.inf, torch.nan]  # fmt: skip
     pairs = torch.cartesian_prod(*[torch.tensor(special, dtype=dtype)] * 2).unbind(1)
@@ -33,7 +33,7 @@ def operands(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_divisions_are_eagers(dtype: torch.dtype) -> None:
+def test_divisions_agree_with_eager_mode(dtype: torch.dtype) -> None:
     a, b = operands(dtype)
     torch.compiler.reset()
     word = torch.int32 if dtype is torch.float32 else torch.int64

@@ -1,5 +1,5 @@
-"""The next row is fetched where a row is read a second time, and by an expensive loop; what a long
-sum adds some way on is fetched too."""
+"""Prefetching: the next row, if an expensive loop reads the row a second time; and the elements
+that a long sum adds later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "softmax": lambda x: torch.softmax(x, -1),
     "log_softmax": lambda x: torch.log_softmax(x, -1),
     "logsumexp": lambda x: torch.logsumexp(x, -1),
-    "of a transposed one": lambda x: torch.softmax(x.transpose(0, 1), -1),
+    "transposed": lambda x: torch.softmax(x.transpose(0, 1), -1),
 }
 
 
@@ -42,7 +42,7 @@ def test_results(name: str, columns: int, dtype: torch.dtype) -> None:
         assert text_of(c).count("lab_fetch(") == 1
 
 
-def test_what_is_fetched() -> None:
+def test_the_next_row_is_prefetched() -> None:
     text = text_of(inspected(PROGRAMS["softmax"], torch.randn(64, 2048)))
     call = text.index("lab_fetch(in0 + 2048 * i0 + j0_wide + 2048, 64);")
     assert call < text.index("lab_exp"), "before the row is computed"
@@ -56,7 +56,7 @@ CHEAP: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("name", CHEAP)
-def test_where_it_would_not_pay(name: str) -> None:
+def test_cheap_loops_have_no_prefetch(name: str) -> None:
     x = torch.randn(64, 2048)
     c = inspected(CHEAP[name], x)
     assert "lab_fetch" not in text_of(c)
@@ -64,15 +64,15 @@ def test_where_it_would_not_pay(name: str) -> None:
 
 
 SUMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "a row that is read again": lambda x: x / x.square().sum(-1, keepdim=True),
-    "something to compute": lambda x: x.exp().sum(-1),
+    "a row that is read twice": lambda x: x / x.square().sum(-1, keepdim=True),
+    "expensive terms": lambda x: x.exp().sum(-1),
     "all": lambda x: x.square().sum(),
     "halves": lambda x: x.bfloat16().float().abs().sum(-1),
 }
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_a_sum_fetches_what_it_adds_two_pages_on(name: str) -> None:
+def test_a_sum_prefetches_two_pages_ahead(name: str) -> None:
     x = torch.randn(64, 1536)
     c = inspected(SUMS[name], x)
     (line,) = (line for line in text_of(c).splitlines() if "lab_fetch" in line)

@@ -30,7 +30,7 @@ def test_equal_layers_are_compiled_once(layers: lab.Compilation) -> None:
     assert str(part.host).count(f"{name}(") == 3
 
 
-def test_each_keeps_its_own_nodes(layers: lab.Compilation) -> None:
+def test_each_kernel_keeps_its_own_nodes(layers: lab.Compilation) -> None:
     part = layers.graphs[0].forward
     origins = [
         frozenset().union(*(line.origins for line in kernel.code.lines)) for kernel in part.kernels
@@ -41,7 +41,7 @@ def test_each_keeps_its_own_nodes(layers: lab.Compilation) -> None:
     assert frozenset().union(*origins) <= frozenset().union(*(x.origins for x in unit.lines))
 
 
-def test_the_result_is_right(layers: lab.Compilation) -> None:
+def test_the_result_is_correct(layers: lab.Compilation) -> None:
     torch.manual_seed(0)
     x, w = torch.randn(32, 64), torch.randn(64, 64)
     torch.testing.assert_close(layers.result, three_layers(x, w))
@@ -49,7 +49,7 @@ def test_the_result_is_right(layers: lab.Compilation) -> None:
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 def test_equal_combos_are_compiled_once(language: str) -> None:
-    """Wherever in the program they are; one of other sizes is another kernel."""
+    """Independently of their position; a combo of other sizes is another kernel."""
 
     def layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         for width in (32, 32, 32, 16):
@@ -66,7 +66,7 @@ def test_equal_combos_are_compiled_once(language: str) -> None:
         assert str(translation_unit(part.kernels)).count("static int") == 4
 
 
-def test_constants_sizes_and_dtypes_tell_kernels_apart() -> None:
+def test_kernels_with_different_constants_sizes_or_dtypes_are_not_shared() -> None:
     def f(x: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
         return [x.sort().values + 1, x.sort().values + 2, y.sort().values + 1]
 
@@ -74,8 +74,8 @@ def test_constants_sizes_and_dtypes_tell_kernels_apart() -> None:
     assert len({kernel.name for kernel in part.kernels}) == len(part.kernels)
 
 
-def test_a_text_in_triton_is_another_kernel_for_other_dtypes() -> None:
-    """It says nothing of what its pointers point to; a launch that is kept, only of one kind."""
+def test_equal_triton_texts_with_different_dtypes_are_not_shared() -> None:
+    """Triton text does not contain the dtypes of pointers, and a cached launch has fixed dtypes."""
 
     def f(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> list[torch.Tensor]:
         return [x.flip(0), y.flip(0), z.flip(0)]

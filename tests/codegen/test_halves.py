@@ -1,4 +1,4 @@
-"""float16 in C++: blocks are widened before a loop and narrowed after it, with eager's results."""
+"""float16 in C++: blocks are widened before a loop and narrowed after it; compared with eager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
     "every half": (lambda x: x + 1, (EVERY,)),
     "two operations": (lambda x: x * 2 + 1, (EVERY,)),
     "two operations on bfloat16": (lambda x: x * 3 + 1, (BRAINS,)),
-    "what is rounded between is a result": (lambda x: ((y := x * 3), y + 1, -y), (EVERY,)),
+    "the rounded value is a result": (lambda x: ((y := x * 3), y + 1, -y), (EVERY,)),
     "and chosen": (lambda x: ((y := x * 3), torch.where(y > 1, y, x), y.long()), (EVERY[:900],)),
     "an odd number": (lambda x: x * 3, (EVERY[:65535],)),
     "not aligned": (lambda x: x * 3, (EVERY[3:],)),
@@ -45,7 +45,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_results_are_those_of_eager(case: str) -> None:
+def test_results_agree_with_eager_mode(case: str) -> None:
     function, inputs = CASES[case]
     got, expected = Compiled()(function)(*inputs), function(*inputs)
     loose = case in ("rows", "softmax", "sums of rows")  # other ways to exp and to sum
@@ -62,7 +62,7 @@ def test_a_written_input() -> None:
     assert torch.equal(given, expected)
 
 
-def test_what_is_used_as_halves_stays_so() -> None:
+def test_values_used_as_halves_stay_halves() -> None:
     compiler = Compiled()
     compiler(lambda x: (x + 1, torch.where(x > 0, x, -x)))(MATRIX)
     text = "\n".join(str(kernel.code) for kernel in compiler.kernels)
@@ -73,7 +73,7 @@ def test_what_is_used_as_halves_stays_so() -> None:
     assert "lab_narrow(out0 + i0_block" in str(compiler.kernels[0].code)
 
 
-def test_what_is_rounded_between_two_operations_stays_a_float() -> None:
+def test_a_value_rounded_between_two_operations_stays_float32() -> None:
     compiler = Compiled()
     compiler(lambda x: ((y := x * 2), y + 1))(MATRIX)
     text = str(compiler.kernels[0].code)
@@ -82,7 +82,7 @@ def test_what_is_rounded_between_two_operations_stays_a_float() -> None:
     assert text.count("lab_narrow(") == 2
 
 
-def test_a_choice_between_rounded_numbers_stays_a_float() -> None:
+def test_a_where_of_rounded_values_stays_float32() -> None:
     compiler = Compiled()
     compiler(lambda x, y: torch.where(x > 0, x * y, x + y) * y)(MATRIX, MATRIX + 1)
     text = str(compiler.kernels[0].code)
@@ -91,9 +91,11 @@ def test_a_choice_between_rounded_numbers_stays_a_float() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_what_has_the_digits_of_a_half_is_not_rounded_again(dtype: torch.dtype) -> None:
-    """A rotation of halves: of four roundings, that of a number whose sign changes is left out.
-    Where the other 16 bits are meant, it stays."""
+def test_an_exact_half_is_not_rounded_again(dtype: torch.dtype) -> None:
+    """A rotation of halves: one of four roundings, that of a negated value, is removed.
+
+    It stays for the other 16-bit dtype.
+    """
 
     def turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         first, second = x.chunk(2, -1)

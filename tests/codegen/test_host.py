@@ -1,4 +1,4 @@
-"""The text of host programs, and programs of library calls alone, which need no kernel to run."""
+"""The text of host programs, and programs with only library calls, which run without kernels."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def whole(owner: Buffer) -> BufferView:
 
 
 def neg(source: str, result: Buffer) -> Group:
-    """A group of one nest, `result = -source`, of the same sizes."""
+    """A group of one nest, `result = -source`, with equal sizes."""
     axes = tuple(Axis(f"i{d}", size) for d, size in enumerate(result.layout.size))
     load = Load(source, tuple(Index.of(axis) for axis in axes), F32)
     nest = Pointwise(result.name, axes, Op("neg", (load,), F32), frozenset({"neg"}))
@@ -109,7 +109,7 @@ def test_allocate_call_return() -> None:
     )
 
 
-def test_lines_know_their_nodes() -> None:
+def test_lines_have_origins() -> None:
     x, y = buffer("x", IN, (4, 5)), buffer("buf0", COMPUTED, (4, 5))
     group = neg("x", y)
     program = host_program(
@@ -120,7 +120,7 @@ def test_lines_know_their_nodes() -> None:
     assert line.text.strip().startswith("cpp_fused_neg_0(") and line.statement
 
 
-def test_symbols_come_as_arguments_or_from_sizes() -> None:
+def test_symbols_are_arguments_or_sizes_of_inputs() -> None:
     s0, s1 = sympy.symbols("s0 s1", integer=True, positive=True)
     x, y = buffer("x", IN, (s0, s1)), buffer("buf0", COMPUTED, (s0, s1))
     group = neg("x", y)
@@ -136,8 +136,9 @@ def test_symbols_come_as_arguments_or_from_sizes() -> None:
     )
 
 
-def test_memory_is_freed_and_taken_over() -> None:
-    """buf0 is dead after the second step and gives its memory to buf2, made by the third."""
+def test_memory_is_freed_and_reused() -> None:
+    """buf0 is dead after the second step, and buf2, computed by the third step, reuses its memory.
+    """
     x = buffer("x", IN, (6,))
     b0, b1 = buffer("buf0", COMPUTED, (6,)), buffer("buf1", COMPUTED, (6,))
     b2 = buffer("buf2", COMPUTED, (2, 3))
@@ -175,7 +176,7 @@ def test_triton_kernels_take_tensors_on_the_right_device() -> None:
     )
 
 
-def test_long_calls_are_broken() -> None:
+def test_long_calls_are_wrapped() -> None:
     x, y = buffer("x", IN, (4,)), buffer("buf0", COMPUTED, (4,))
     group = neg("x", y)
     symbols = tuple(sympy.symbols("s0:40"))
@@ -185,7 +186,7 @@ def test_long_calls_are_broken() -> None:
     compile(text, "host", "exec")
 
 
-def test_an_output_may_be_a_view_or_nothing() -> None:
+def test_an_output_may_be_a_view_or_none() -> None:
     x = buffer("x", IN, (3, 4))
     column = BufferView("x", Layout((3,), (4,), 2))
     value = torch.rand(3, 4)
@@ -224,7 +225,7 @@ def test_library_calls_get_views_and_plain_values() -> None:
     assert torch.equal(result, torch.full((2,), float("inf")))
 
 
-def test_several_results_of_which_one_is_wanted() -> None:
+def test_a_call_with_several_results_of_which_one_is_used() -> None:
     x = buffer("x", IN, (5,))
     values, places = buffer("buf0", EXTERN, (5,)), buffer("buf1", EXTERN, (5,))
     places = replace(places, dtype=torch.int64)
@@ -235,14 +236,14 @@ def test_several_results_of_which_one_is_wanted() -> None:
     assert torch.equal(result, value.argsort())
 
 
-def test_results_get_the_layout_that_was_planned() -> None:
+def test_results_get_the_planned_layout() -> None:
     x, y = buffer("x", IN, (3, 4)), buffer("buf0", EXTERN, (3, 4), (1, 3))
     call = ExternCall(("buf0",), "aten.neg.default", (whole(x),))
     (result,) = run(schedule(("x",), (x, y), (call,), (whole(y),)), value := torch.rand(3, 4))
     assert result.stride() == (1, 3) and torch.equal(result, -value)
 
 
-def test_sizes_that_only_the_result_knows() -> None:
+def test_sizes_that_are_defined_by_a_result() -> None:
     u0 = sympy.Symbol("u0", integer=True, nonnegative=True)
     x, y = buffer("x", IN, (6,)), buffer("buf0", EXTERN, (u0, 1))
     y = replace(y, dtype=torch.int64)
@@ -256,12 +257,12 @@ def test_sizes_that_only_the_result_knows() -> None:
     ("op", "one"),
     [("aten.mm.default", True), ("aten.sort.default", False), ("aten.split.Tensor", False)],
 )
-def test_what_an_op_returns(op: str, one: bool) -> None:
+def test_whether_an_operator_returns_one_tensor(op: str, one: bool) -> None:
     assert returns_one(op) is one
 
 
-def test_a_library_may_leave_out_a_result_that_nobody_reads() -> None:
-    """As attention of cuDNN's does with the statistics for a gradient that nobody asks for."""
+def test_an_unused_library_result_may_be_none() -> None:
+    """For example, cuDNN attention returns None for the statistics if no gradient is needed."""
     library = torch.library.Library("lab_host_tests", "FRAGMENT")
     library.define("with_statistics(Tensor x) -> (Tensor, Tensor)")
     library.impl("with_statistics", lambda x: (x + 1, None), "CPU")

@@ -42,7 +42,7 @@ def test_functions_with_a_sign_get_parentheses(size: sympy.Expr, text: str) -> N
         (S * sympy.oo, math.inf),
     ],
 )
-def test_what_needs_math_says_so(size: sympy.Expr, value: float) -> None:
+def test_sizes_that_use_math_are_marked(size: sympy.Expr, value: float) -> None:
     used: set[str] = set()
     text = size_text(size, used)
     assert used == {"math"}

@@ -1,4 +1,4 @@
-"""Integer literals have their own type, so that a formula around them wraps as eager's does."""
+"""Integer literals have the exact type, so that expressions wrap as in eager mode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INTEGERS = [t for t in CTYPES if not t.is_floating_point and t is not torch.bool
 
 
 def numbers_of(dtype: torch.dtype) -> list[int]:
-    """The limits of a type, and what lies beside the limits of the others that it holds."""
+    """The limits of a type, and numbers next to the limits of narrower types."""
     info = torch.iinfo(dtype)
     edges = [sign * 2**bits + d for bits in (7, 8, 15, 16, 31, 32, 63, 64)
              for sign in (1, -1) for d in (-1, 0, 1)]  # fmt: skip
@@ -35,7 +35,7 @@ def numbers_of(dtype: torch.dtype) -> list[int]:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-def test_a_formula_around_a_literal_wraps(dtype: torch.dtype) -> None:
+def test_an_expression_with_a_literal_wraps(dtype: torch.dtype) -> None:
     """`x + literal > 3` in one expression: in a wider type the sum would not wrap."""
     layout, axis = Layout.contiguous((8,)), Axis("i0", 8)
     info = torch.iinfo(dtype)

@@ -70,7 +70,7 @@ def test_amd(function: Callable[..., Any]) -> None:
     assert rungs["hsaco"].startswith(ELF)
 
 
-def test_what_looks_up_an_index_checks_it_and_nothing_else_pays_for_that() -> None:
+def test_only_gathered_indices_are_checked() -> None:
     (kernel,) = kernels_of(lambda x, i: x[i] * 2 + i, torch.arange(9).int(), torch.arange(9).int())
     assert kernel.launch["asserts"]
     checks = kernel.ladder("cuda:90")["ptx"].count("call.uni")
@@ -109,7 +109,7 @@ def test_without_triton_the_error_says_what_to_install(monkeypatch: pytest.Monke
         kernel.ladder("cuda:90")
 
 
-def test_a_kernel_that_does_not_compile_is_shown_with_the_error() -> None:
+def test_the_error_shows_the_kernel_that_does_not_compile() -> None:
     kernel = one_kernel(trig)
     lines = [
         replace(line, text=line.text.replace("tl.sin(", "tl.sine(")) for line in kernel.code.lines
@@ -121,7 +121,7 @@ def test_a_kernel_that_does_not_compile_is_shown_with_the_error() -> None:
     assert "has no attribute 'sine'" in str(failure.value)
 
 
-def test_the_interpreter_variable_does_not_matter() -> None:
+def test_triton_interpret_does_not_affect_the_ladder() -> None:
     program = (
         "import torch\n"
         "from tests.codegen.triton_programs import kernels_of\n"

@@ -1,4 +1,4 @@
-"""Generated C++ on systems that are not here: Windows by wine, clang-cl's words, a Mac's arm64.
+"""Generated C++ for other systems: Windows (wine), the flags of clang-cl, arm64 macOS.
 
 `ziglang` has Clang with the headers and libraries of each.
 """
@@ -26,7 +26,7 @@ pytest.importorskip("ziglang", reason="to run it: pip install 'inductor-lab[comp
 
 ZIG = (sys.executable, "-m", "ziglang")
 HERE = {"-march=native", "-mprefer-vector-width=512"}
-"""Flags that speak of the CPU on which the compiler runs."""
+"""Flags that refer to the CPU on which the compiler runs."""
 WINE = next(filter(None, (shutil.which(name, path=f"{os.environ['PATH']}:/usr/lib/wine")
                           for name in ("wine64", "wine"))), None)  # fmt: skip
 CALL = """
@@ -59,7 +59,7 @@ def attend(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def unit() -> tuple[str, str, torch.Tensor, torch.Tensor]:
-    """One kernel: its text with all headers, its name, its input and eager's result."""
+    """One kernel: its text with all headers, its name, its input and the eager result."""
     x = torch.randn(33, 67)
     c = lab.inspect(attend, x)
     (kernel,) = c.graphs[0].forward.kernels
@@ -75,7 +75,7 @@ def zig(folder: Path, *words: str) -> None:
 
 
 def built(folder: Path, text: str, target: Sequence[str], family: str, library: str) -> Path:
-    """A library for another system; the C++ library is headers alone to our kernels."""
+    """A library for another system; our kernels use only headers of the C++ library."""
     (folder / "kernel.cpp").write_text(text)
     flags = [flag for flag in FAMILIES[family].flags("DEFAULT", joined=False)
              if flag not in {*HERE, "-shared"}]  # fmt: skip
@@ -85,7 +85,7 @@ def built(folder: Path, text: str, target: Sequence[str], family: str, library: 
 
 
 @pytest.mark.skipif(WINE is None, reason="no wine; to run it: Debian's package wine64")
-def test_a_windows_library_computes_what_eager_does(unit, tmp_path: Path) -> None:
+def test_a_windows_library_agrees_with_eager_mode(unit, tmp_path: Path) -> None:
     text, name, x, expected = unit
     target = ("-target", "x86_64-windows-gnu", "-march=x86_64_v3")
     library = built(tmp_path, text, target, "zig", "kernel.dll")
@@ -99,8 +99,8 @@ def test_a_windows_library_computes_what_eager_does(unit, tmp_path: Path) -> Non
     torch.testing.assert_close(found.view_as(x), expected)
 
 
-def test_a_mac_with_arm_gets_its_code(unit, tmp_path: Path) -> None:
-    """A 64-bit library for arm64 that exports the kernel and asks for no runtime of threads."""
+def test_an_arm64_mac_library_compiles(unit, tmp_path: Path) -> None:
+    """A 64-bit arm64 library that exports the kernel and needs no threading runtime."""
     text, name, *_ = unit
     target = ("-target", "aarch64-macos", "-mcpu=apple_m1")
     held = built(tmp_path, text, target, "apple-clang", "kernel.dylib").read_bytes()
@@ -111,7 +111,7 @@ def test_a_mac_with_arm_gets_its_code(unit, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("capability, cpu", [("AVX2", "haswell"), ("AVX512", "skylake-avx512"),
                                              ("DEFAULT", "x86-64")])  # fmt: skip
-def test_clang_cl_takes_every_word_of_its_command(tmp_path: Path, capability, cpu) -> None:
+def test_clang_cl_accepts_every_flag(tmp_path: Path, capability, cpu) -> None:
     (tmp_path / "k.cpp").write_text("int f() { return 1; }")
     made = Toolchain(("clang-cl",), FAMILIES["clang-cl"], "", None)
     flags = made.family.flags(capability, joined=False)

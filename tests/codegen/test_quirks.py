@@ -1,4 +1,4 @@
-"""What C++ compilers get wrong: texts that keep them from it."""
+"""Workarounds for bugs of C++ compilers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def below(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def gradient(rows: int, turns: int, off: str | tuple[str, ...]) -> tuple[torch.Tensor, str]:
-    """Of the upper part, and the kernel that computes it."""
+    """The gradient of the upper part, and the kernel that computes it."""
     torch.manual_seed(0)
     a = torch.randn(rows, turns, requires_grad=True)
     c = lab.inspect(below, a, torch.randn(2, turns), options={"passes_off": off})
@@ -26,13 +26,14 @@ def gradient(rows: int, turns: int, off: str | tuple[str, ...]) -> tuple[torch.T
 
 @pytest.mark.parametrize("turns", [3, 5, 6, 7, 9, 12])
 @pytest.mark.parametrize("rows", [4, 16, 100])
-def test_each_turn_has_a_condition_of_its_own(rows: int, turns: int) -> None:
-    """GCC 12 takes the first turn's condition for all, where it makes one vector of short rows."""
+def test_each_iteration_has_its_own_condition(rows: int, turns: int) -> None:
+    """If GCC 12 vectorizes short rows, it uses the first iteration's condition for all
+    iterations."""
     a, _ = gradient(rows, turns, "all")
     assert_close(a.grad, torch.where(a > 0, 2.0, 0.0))
 
 
-def test_only_short_loops_of_odd_length_that_choose_are_kept_whole() -> None:
+def test_only_short_conditional_loops_of_odd_length_are_not_vectorized() -> None:
     assert "unroll 1" in gradient(40, 5, "all")[1]
     assert "unroll 1" not in gradient(40, 8, "all")[1]
     assert "unroll 1" not in gradient(40, 50, "all")[1]
@@ -45,10 +46,10 @@ WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 @pytest.mark.parametrize("whole", WHOLE)
 @pytest.mark.parametrize("source", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
-def test_an_integer_of_a_float_is_not_its_whole_part(
+def test_a_float_converted_to_an_integer_and_back_agrees_with_eager_mode(
     source: torch.dtype, whole: torch.dtype
 ) -> None:
-    """GCC 12 makes trunc(x) of (float)(int)x, also where x is out of range or the result -0."""
+    """GCC 12 replaces (float)(int)x by trunc(x), even if x is out of range or the result is -0."""
 
     def there_and_back(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return x.to(whole).to(source), x.to(whole).float(), 1 / x.to(whole), x.to(whole)
@@ -60,8 +61,8 @@ def test_an_integer_of_a_float_is_not_its_whole_part(
 
 
 @pytest.mark.parametrize("whole", [torch.int32, torch.int64])
-def test_a_nan_that_was_rounded_is_the_integer_that_eager_makes_of_it(whole: torch.dtype) -> None:
-    """GCC makes 0 of the one constant that all of them are, where it sees the integer next."""
+def test_a_rounded_nan_converts_to_the_same_integer_as_in_eager_mode(whole: torch.dtype) -> None:
+    """GCC folds the conversion of the NaN constant to an integer to 0."""
 
     def below(x: torch.Tensor) -> torch.Tensor:
         return x.floor().to(whole)
@@ -71,7 +72,7 @@ def test_a_nan_that_was_rounded_is_the_integer_that_eager_makes_of_it(whole: tor
 
 
 def test_columns_that_read_across_rows_compile() -> None:
-    """GCC 12 unrolled the loop around them for ever: gradients of a norm in timm's EdgeNeXt."""
+    """GCC 12 did not terminate unrolling the outer loop: gradients of a norm in timm's EdgeNeXt."""
 
     def sums(a: Any, b: Any, c: Any, images: Any, mean: Any, scale: Any) -> Any:
         both, normal = a + c, (images.permute(0, 2, 3, 1) - mean) * scale

@@ -1,5 +1,5 @@
-"""Many small functions with sums over rows and across them, drawn at random: as eager, in both
-languages, whatever goes by the same parts or by others."""
+"""Random small functions with sums along and across rows, compared with eager mode in C++ and
+Triton."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def drawn(seed: int) -> tuple[Callable[..., Any], tuple[int, ...]]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What real programs do from some hundred rows on, these do from four on."""
+    """Lower the thresholds: real programs need some hundred rows, these need four."""
     limits = {"SHORTEST_ROW": 2, "FEWEST_ROWS": 2, "GPU_PARTS": 2, "CPU_PARTS": 4}
     for name, value in {**limits, "ELEMENTS_AT_ONCE": 64}.items():
         monkeypatch.setattr(split_reductions, name, value)
 
 
 @pytest.mark.parametrize(("language", "count"), [("C++", 30), ("Triton", 12)])
-def test_values_and_gradients_are_those_of_eager(language: str, count: int, small: None) -> None:
+def test_values_and_gradients_agree_with_eager_mode(language: str, count: int, small: None) -> None:
     across = 0
     for seed in range(count):
         function, shape = drawn(seed)
@@ -82,9 +82,9 @@ def test_values_and_gradients_are_those_of_eager(language: str, count: int, smal
 
 
 @pytest.mark.parametrize("language", BACKENDS)
-def test_sums_that_need_other_sums_are_no_part_of_the_kernel_of_the_rows(language: str) -> None:
-    """They share a kernel of their own; where rows are summed up too, that goes through the batch
-    part by part, and the first of these sums is complete only at its end."""
+def test_sums_that_need_other_sums_do_not_join_the_kernel_of_the_rows(language: str) -> None:
+    """They share a separate kernel.  A kernel that also sums rows visits the batch part by part, so
+    the first of these sums is complete only at its end."""
 
     def distance_and_similarity(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return F.pairwise_distance(x[0], x[1]), F.cosine_similarity(x[0], x[1])

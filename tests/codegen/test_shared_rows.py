@@ -1,5 +1,7 @@
-"""Which rows programs share, which stay in the caches, and what the kernels look like (no GPU is
-needed for that; tests/gpu/test_shared_rows.py runs them)."""
+"""Which rows several programs share, which stay in the caches, and the text of the kernels.
+
+No GPU is needed; tests/gpu/test_shared_rows.py runs the kernels.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 def kernels(function: Callable[..., Any], *shapes: Shape, dtype: Any = None) -> list[Kernel]:
-    """Those of a call on a GPU that is not here."""
+    """The kernels of a call for a GPU target; no GPU is needed."""
     with FakeTensorMode():
         given = [torch.empty(shape, dtype=dtype, device="cuda") for shape in shapes]
         return kernels_of(function, *given, run=False)
@@ -38,7 +40,7 @@ def layer_norm(x: Any) -> Any:
 
 
 def running(x: Any, m: Any) -> Any:
-    """Some of what is written is a value of the whole row."""
+    """Some results are one value per row."""
     return x - x.mean(1, keepdim=True), m * 0.9 + x.mean(1)
 
 
@@ -48,7 +50,7 @@ def batch_norm(x: Any) -> Any:
 
 SHARED: dict[str, tuple[Any, ...]] = {
     "softmax": (softmax, (1024, 131_072)),
-    "as long as may be": (softmax, (512, 524_288)),
+    "the longest row": (softmax, (512, 524_288)),
     "few": (softmax, (32, 65_536)),
     "a rest": (softmax, (300, 50_260)),
     "one row": (layer_norm, (1, 32_000)),
@@ -80,7 +82,7 @@ def test_a_channel_is_read_once_for_its_moments_and_its_result(side: int) -> Non
     assert len(loads_of_rows(kernel, 0)) == 1
 
 
-def test_one_program_writes_what_is_of_the_whole_row() -> None:
+def test_one_program_writes_values_per_row() -> None:
     (kernel,) = kernels(running, (1024, 131_072), (1024,))
     stores = [line for line in str(kernel.code).splitlines() if "tl.store" in line]
     assert {("rindex" in line, "rpart == 0" in line) for line in stores} == {
@@ -89,7 +91,7 @@ def test_one_program_writes_what_is_of_the_whole_row() -> None:
     }
 
 
-def test_a_target_that_is_not_here_gets_the_same_kernel() -> None:
+def test_a_target_without_a_device_gets_the_same_kernel() -> None:
     found = lab.inspect(softmax, torch.zeros(128, 20_000), options={"target": "cuda:90"})
     (kernel,) = found.graphs[0].forward.kernels
     assert kernel.launch["shared"] == (5, 10)
@@ -98,11 +100,11 @@ def test_a_target_that_is_not_here_gets_the_same_kernel() -> None:
 
 NOT_SHARED: dict[str, tuple[Any, ...]] = {
     "it stays in the caches": (softmax, (4096, 16_384)),
-    "rows that begin anywhere": (softmax, (1024, 50_257)),
+    "unaligned rows": (softmax, (1024, 50_257)),
     "read once": (lambda x: x.sum(1), (1024, 131_072)),
     "integers": (lambda x: x - x.long().sum(1, keepdim=True), (1024, 131_072)),
     "a scan": (lambda x: x.cumsum(1) - x.sum(1, keepdim=True), (1024, 131_072)),
-    "where it is": (lambda x: x - x.argmax(1, keepdim=True), (1024, 131_072)),
+    "argmax": (lambda x: x - x.argmax(1, keepdim=True), (1024, 131_072)),
     "too long": (softmax, (1024, 524_292)),
     "too few": (softmax, (16, 65_536)),
     "columns": (lambda x: x - x.mean(0), (16_384, 16_384)),
@@ -113,12 +115,12 @@ NOT_SHARED: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("name", NOT_SHARED)
-def test_a_program_has_its_row_for_itself(name: str) -> None:
+def test_these_rows_are_not_shared(name: str) -> None:
     function, *shapes = NOT_SHARED[name]
     assert not any("shared" in kernel.launch for kernel in kernels(function, *shapes))
 
 
-def test_a_maximum_and_a_sum_that_nobody_normalizes_by_come_from_parts() -> None:
+def test_a_maximum_and_a_sum_without_normalization_use_parts() -> None:
     with FakeTensorMode():
         x = torch.empty(8192, 32_000, device="cuda")
         targets = torch.empty(8192, dtype=torch.int64, device="cuda")
@@ -136,7 +138,7 @@ BLOCKS = {
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_the_block_of_a_row_goes_by_the_bytes_that_are_read_again(name: str) -> None:
+def test_the_block_of_a_row_depends_on_the_bytes_read_twice(name: str) -> None:
     function, dtype, length, block, warps = BLOCKS[name]
     (kernel,) = kernels(function, (4096, length), dtype=dtype)
     found = kernel.launch["constants"]["RBLOCK"], kernel.launch["num_warps"]

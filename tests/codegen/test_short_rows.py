@@ -1,4 +1,4 @@
-"""Rows of a few elements are transposed strip by strip, and reduced side by side."""
+"""Rows of a few elements are transposed strip by strip, and reduced together."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def test_rows_of_few_elements(name: str, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("columns", [3, 5, 7, 31])
-def test_rows_that_take_long_go_side_by_side(columns: int) -> None:
-    """Lanes along the rows: a softplus of 700,000 elements in rows of 7 took 4.5 ms, and takes 1.5
-    (one core with AVX-512, GCC 12, November 2026)."""
+def test_expensive_rows_are_processed_together(columns: int) -> None:
+    """Each lane processes a row: a softplus of 700,000 elements in rows of 7 takes 1.5 instead of
+    4.5 ms (one core with AVX-512, GCC 12, November 2026)."""
     x, bias = numbers(ROWS, columns, torch.float32), numbers(1, columns, torch.float32)
     c = lab.inspect(lambda x, bias: F.softplus(x + bias), x, bias)
     assert_close(c.result, F.softplus(x + bias))
@@ -77,7 +77,7 @@ def test_rows_that_take_long_go_side_by_side(columns: int) -> None:
     assert "lab_turn(" not in str(cheap)
 
 
-def test_halves_and_truth_values() -> None:
+def test_halves_and_bools() -> None:
     x = numbers(ROWS, 9, torch.float16)
     assert_close(lab.compile(lambda x: x.softmax(-1))(x), x.softmax(-1))
     truth = x > 1
@@ -100,14 +100,14 @@ def test_each_strip_is_transposed_once_and_back() -> None:
         "lab_turn(turned0, 64, in0 + 13 * strip, 13, strip_end - strip, 13);",
         "lab_turn(out0 + 13 * strip, 13, turned1, 64, 13, strip_end - strip);",
     ]
-    assert text.count("lab_exp<float>") == 1, "what is computed once is kept"
+    assert text.count("lab_exp<float>") == 1, "exp is computed once and kept"
     assert "in0[" not in text
 
 
 @pytest.mark.parametrize("rows", [65, 203])
 @pytest.mark.parametrize("columns", [20, 64, 333])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_scans_go_side_by_side(rows: int, columns: int, dynamic: bool) -> None:
+def test_scans_of_rows_are_interleaved(rows: int, columns: int, dynamic: bool) -> None:
     x = numbers(rows, columns, torch.float32)
     program = lambda x: (x.logcumsumexp(-1), (x * 2).cummax(-1), x.cumprod(-1))  # noqa: E731
     assert_close(lab.compile(program, dynamic=dynamic)(x), program(x))
@@ -118,7 +118,7 @@ def test_scans_go_side_by_side(rows: int, columns: int, dynamic: bool) -> None:
 
 
 @pytest.mark.parametrize("columns", [32, 100])
-def test_longer_rows_have_lanes_of_their_own(columns: int) -> None:
+def test_longer_rows_have_lanes_along_the_row(columns: int) -> None:
     found = lab.inspect(lambda x: x.softmax(-1), numbers(2000, columns, torch.float32))
     assert "strip" not in str(found.graphs[0].forward.kernels[0].code)
 
@@ -161,8 +161,8 @@ int main() {
 """
 
 
-def test_what_is_transposed_stays_within_its_memory(tmp_path: Path) -> None:
-    """Every allocation ends where the matrix does, and the address sanitizer looks."""
+def test_transposing_does_not_access_memory_out_of_bounds(tmp_path: Path) -> None:
+    """Every allocation ends at the end of the matrix, and the address sanitizer checks accesses."""
     tools = find_toolchain()
     if tools.family.name not in ("gcc", "clang"):
         pytest.skip("no address sanitizer")
@@ -177,8 +177,8 @@ def test_what_is_transposed_stays_within_its_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dynamic", [False, True], ids=["fixed", "dynamic"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8], ids=str)
 @pytest.mark.parametrize("columns", [2, 3, 4])
-def test_rows_under_conditions(columns, dtype, dynamic):
-    """GCC 12 permutes lanes of two guarded neighbours wrongly, if their rows are written out."""
+def test_masked_rows(columns, dtype, dynamic):
+    """GCC 12 permutes lanes of two adjacent masked elements wrongly if their rows are unrolled."""
 
     def function(x, y, *parts):
         padded = F.pad(x, (0, 0, 5, 7)) + 1
@@ -193,8 +193,8 @@ def test_rows_under_conditions(columns, dtype, dynamic):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_short_rows_that_are_summed_up_together_have_an_accumulator_for_each_element(dtype):
-    """A variance of images of 19 columns, that of each channel: lanes are added up once."""
+def test_summed_short_rows_have_one_accumulator_per_element(dtype):
+    """The variance per channel of images with 19 columns: lanes are added once."""
     images = torch.randn(6, 33, 5, 19).to(dtype)
     c = lab.inspect(lambda x: (x.var((1, 3)), (x * x).sum((1, 3))), images)
     assert_close(c.result, (images.var((1, 3)), (images * images).sum((1, 3))))
@@ -207,7 +207,7 @@ def test_short_rows_that_are_summed_up_together_have_an_accumulator_for_each_ele
 @pytest.mark.parametrize("columns", [7, 24, 64, 101])
 @pytest.mark.parametrize("rows", [(203, 150), (4, 70, 90), (2100, 2000), (30, 100)])
 def test_rows_of_pairs_are_transposed_once_for_several_points(columns, rows):
-    """Distances of all pairs: 0.6 instead of 1.9 ms for 512 by 512 of 31 coordinates."""
+    """Distances of all pairs: 0.6 instead of 1.9 ms for 512 by 512 points of 31 coordinates."""
     *batch, left, right = rows
     a, b = torch.randn(*batch, left, columns), torch.randn(*batch, right, columns)
 

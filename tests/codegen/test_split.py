@@ -1,4 +1,4 @@
-"""Masks that are known: the loop is cut where they change, and the pieces compute the same."""
+"""Loops are split where masks change, and the pieces compute the same results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SYMBOLIC: dict[str, tuple[Callable[..., Any], int]] = {
 
 @pytest.mark.parametrize("name", SYMBOLIC)
 def test_pieces_of_symbolic_sizes(name: str) -> None:
-    """Cut where the order of the cuts is the same for all sizes, and right for each."""
+    """Split if the order of the cuts is the same for all sizes; correct for each size."""
     function, pieces = SYMBOLIC[name]
     given = [torch.randn(40, 300), torch.randn(40, 700)]
     for tensor in given:
@@ -82,8 +82,8 @@ def test_pieces_of_symbolic_sizes(name: str) -> None:
         torch.testing.assert_close(compiled(*args), function(*args))
 
 
-def test_rows_are_cut_where_masks_would_keep_loops_from_vectorizing() -> None:
-    """A window with padding, and its gradient: several loops, none of them with a mask."""
+def test_rows_are_split_if_masks_would_prevent_vectorization() -> None:
+    """A window with padding, and its gradient: several loops without masks."""
     image = torch.randn(64, 1, 40, 40, requires_grad=True)
     compiled = Compiled()
     result = compiled(lambda a: F.max_pool2d(a, 3, 2, 1))(image)
@@ -99,8 +99,8 @@ def test_rows_are_cut_where_masks_would_keep_loops_from_vectorizing() -> None:
     assert "if (" not in backward, backward
 
 
-def test_rows_that_threads_share_are_cut_too() -> None:
-    """A stack of images: a loop over all of them for each part, none of which has a mask."""
+def test_rows_that_threads_share_are_split_too() -> None:
+    """A stack of images: one loop over all images per part, without masks."""
 
     def stacked(a: torch.Tensor) -> torch.Tensor:
         return torch.stack([a.remainder(0.3), (a + 1) / (a - 2), a.sin()], 1)
@@ -114,8 +114,8 @@ def test_rows_that_threads_share_are_cut_too() -> None:
 
 
 @pytest.mark.parametrize("size", [14, 56])
-def test_pieces_inside_of_a_loop_share_no_values(size: int) -> None:
-    """A window's elements without the border are sums of zeros in the first piece (timm's
+def test_pieces_inside_a_loop_share_no_values(size: int) -> None:
+    """In the first piece, the elements of a window inside the border are sums of zeros (timm's
     EfficientFormer)."""
 
     def mixed(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
@@ -129,7 +129,7 @@ def test_pieces_inside_of_a_loop_share_no_values(size: int) -> None:
 
 
 def test_a_chain_of_maxima_is_one_vector_loop() -> None:
-    """NaN on either side wins, whatever the compiler makes of it."""
+    """The result is NaN if either operand is NaN."""
     nan = torch.where(torch.rand(6, 8, 300) < 0.2, torch.nan, torch.randn(6, 8, 300))
 
     def function(a: torch.Tensor) -> torch.Tensor:
@@ -152,17 +152,18 @@ def quaternions(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def complex_products(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Pairs of real numbers as complex ones."""
+    """Pairs of real numbers as complex numbers."""
     (p, q), (r, s) = a.unflatten(-1, (2, 2)).unbind(-1), b.unflatten(-1, (2, 2)).unbind(-1)
     return torch.stack([p * r - q * s, p * s + q * r], -1).flatten(-2)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("product", [quaternions, complex_products])
-def test_what_is_stored_side_by_side_is_rounded_as_it_is(
+def test_adjacent_stores_are_rounded_as_in_eager_mode(
     product: Callable[..., torch.Tensor], dtype: torch.dtype
 ) -> None:
-    """GCC 12 makes fused operations of differences beside sums, although it is not to contract."""
+    """GCC 12 fuses multiplications with adjacent differences and sums, although contraction is off.
+    """
     torch.manual_seed(0)
     a, b = torch.randn(2, 303, 4, dtype=dtype)
     c = lab.inspect(product, a, b)
@@ -171,8 +172,8 @@ def test_what_is_stored_side_by_side_is_rounded_as_it_is(
 
 
 @pytest.mark.parametrize("parts", [2, 3, 9, 16])
-def test_the_elements_of_a_stack_are_written_out(parts: int) -> None:
-    """Also where a matrix of 4 by 4 is put together: lanes run along the matrices."""
+def test_the_elements_of_a_stack_are_unrolled(parts: int) -> None:
+    """Also if a 4 by 4 matrix is assembled: vector lanes run along the matrices."""
     given = [ANGLES + k for k in range(parts)]
     c = lab.inspect(lambda *given: torch.stack([x * 2 for x in given], -1), *given)
     assert torch.equal(c.result, torch.stack([x * 2 for x in given], -1))
@@ -181,8 +182,8 @@ def test_the_elements_of_a_stack_are_written_out(parts: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [2, 3, 4])
-def test_very_short_rows_are_written_out(columns: int) -> None:
-    """Unless they choose, in rows of 3: GCC 12 takes one condition for all."""
+def test_very_short_rows_are_unrolled(columns: int) -> None:
+    """Except conditional rows of 3: GCC 12 uses one condition for all."""
     x, scale = ANGLES.reshape(-1, 1) * torch.ones(columns), torch.arange(1.0, columns + 1)
     c = lab.inspect(lambda x, scale: x * scale, x, scale)
     assert torch.equal(c.result, x * scale)
@@ -192,8 +193,8 @@ def test_very_short_rows_are_written_out(columns: int) -> None:
     assert str(c.graphs[0].forward.kernels[0]).count("out0[") == (1 if columns == 3 else columns)
 
 
-def test_a_loop_that_got_lanes_is_not_collapsed_with_the_one_around_it() -> None:
-    """Few images of many points of three channels: the points are in lanes, the images shared."""
+def test_a_loop_that_becomes_vectorized_is_not_collapsed_with_the_outer_loop() -> None:
+    """Few images with many points and three channels: points are vectorized, images threaded."""
     x = torch.randn(4, 3, 224, 224)
     c = lab.inspect(lambda x: x.contiguous(memory_format=torch.channels_last) + 1, x)
     (kernel,) = c.graphs[0].forward.kernels
@@ -201,16 +202,16 @@ def test_a_loop_that_got_lanes_is_not_collapsed_with_the_one_around_it() -> None
     assert torch.equal(c.result, x + 1)
 
 
-def test_a_short_row_of_sums_of_one_is_not_written_out() -> None:
+def test_a_short_row_of_sums_of_one_element_is_not_unrolled() -> None:
     """Outer products: each element is a sum without a loop."""
     a, b = torch.randn(12, 64, 1), torch.randn(12, 1, 4)
     c = lab.inspect(lambda a, b: torch.bmm(a, b) + 1, a, b)
     torch.testing.assert_close(c.result, a * b + 1)
 
 
-def test_loops_over_a_row_are_cut_beside_its_sums() -> None:
-    """A norm and then a rotation of halves, as of queries and keys: under masks, with several
-    statements each, GCC had no lanes for it (650 instead of 450 µs in bfloat16)."""
+def test_loops_over_a_row_are_split_next_to_its_sums() -> None:
+    """A norm followed by a rotation of halves, as for queries and keys: GCC did not vectorize the
+    masks, with several statements each (650 instead of 450 µs in bfloat16)."""
 
     def turned(a: torch.Tensor) -> torch.Tensor:
         a = a * torch.rsqrt(a.square().mean(-1, keepdim=True) + 1e-6)
@@ -224,9 +225,9 @@ def test_loops_over_a_row_are_cut_beside_its_sums() -> None:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_reductions_are_cut_where_a_condition_changes(first: bool) -> None:
-    """A softmax beside which there is a sink, and other reductions of what is put together: one by
-    one under masks, the softmax took 1.6 times as long."""
+def test_reductions_are_split_where_a_mask_changes(first: bool) -> None:
+    """A softmax with an attention sink, and other reductions of concatenated tensors: with masks,
+    the softmax took 1.6 times as long."""
 
     def reduced(a: torch.Tensor, sink: torch.Tensor) -> tuple[torch.Tensor, ...]:
         both = (sink[:, None], a) if first else (a, sink[:, None])

@@ -1,4 +1,4 @@
-"""Local arrays of a kernel lie on stacks of threads, small ones too: all together fit there."""
+"""The local arrays of a kernel fit together on the stack of a thread, also on a small one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BYTES = {"double": 8, "int64_t": 8, "float": 4, "int32_t": 4, "bool": 1}
 
 
 def rows(x: torch.Tensor) -> torch.Tensor:
-    """18 expensive values of a row, each of them needed twice."""
+    """18 expensive values of a row, each needed twice."""
     values = [torch.sin(x + k) for k in range(18)]
     return sum(value - value.mean(-1, keepdim=True) for value in values)
 
@@ -54,7 +54,7 @@ PROGRAMS: dict[str, tuple[Callable[..., object], Callable[[], torch.Tensor]]] = 
 
 
 def stack_of(text: str) -> int:
-    """Bytes of all local arrays in the text of a kernel."""
+    """The bytes of all local arrays in the text of a kernel."""
     sizes = (int(n) * int(m or 1) * BYTES[kind] for kind, n, m in ARRAY.findall(text))
     return sum(sizes)
 
@@ -67,11 +67,11 @@ def test_local_arrays_fit_on_a_stack(name: str) -> None:
     found = lab.inspect(function, x)
     torch.testing.assert_close(found.result, function(x))
     kernels = found.graphs[0].forward.kernels
-    # the arrays of each value itself are few, beside those that are bounded
+    # in addition to the bounded arrays, there are few arrays per value
     assert max(stack_of(str(kernel.code)) for kernel in kernels) <= STACK_BYTES + 64 * 1024
 
 
-def test_what_counts_as_an_array() -> None:
+def test_local_arrays_are_found_in_the_text() -> None:
     text = "  double row0[8192];\n  float acc0[512];\n  float parts_acc0[32][512];\n  x[3] = 1;\n"
     assert stack_of(text) == 8 * 8192 + 4 * 512 + 4 * 32 * 512
     most = Local("most", F64, (STACK_BYTES // 8,))
@@ -91,8 +91,8 @@ print("all ran")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it sets limits as Linux has them")
-def test_it_runs_with_small_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """8 MiB for the first thread, 1 MiB for the others."""
+def test_kernels_run_with_small_stacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """8 MiB for the first thread, 1 MiB for the other threads."""
     monkeypatch.setenv("OMP_STACKSIZE", "1m")
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     root = Path(__file__).parents[2]

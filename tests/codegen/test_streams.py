@@ -1,4 +1,4 @@
-"""Large results are written past the caches: which ones, and that they hold what they should."""
+"""Streaming stores: which large results use them, and that the results are correct."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def code_of(fn: Callable[..., Any], *args: torch.Tensor) -> str:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [256, 257, 1000, 70_001])
-def test_every_element_arrives(everything_streams: None, dtype: torch.dtype, size: int) -> None:
+def test_every_element_is_written(everything_streams: None, dtype: torch.dtype, size: int) -> None:
     x = numbers(size, dtype=dtype)
     assert_close(lab.compile(lambda x: x + 1)(x), x + 1, rtol=0, atol=0)
     y = numbers(3, 5, size, dtype=dtype)
@@ -71,7 +71,7 @@ def test_programs(everything_streams: None, name: str, threads: int, columns: in
         torch.set_num_threads(before)
 
 
-def test_only_large_results_that_nobody_reads() -> None:
+def test_only_large_unread_results_are_streamed() -> None:
     large, small = torch.zeros(4_000_000), torch.zeros(3_999_000)
     assert "lab_stream" in code_of(lambda x: x + 1, large)
     assert "lab_stream" not in code_of(lambda x: x + 1, small)
@@ -90,11 +90,11 @@ def test_a_streaming_loop_is_vectorized_and_threaded() -> None:
 
 
 @pytest.mark.parametrize("start, size, whole", [(0, 640, True), (1, 639, False), (0, 650, False)])
-def test_whole_lines(everything_streams: None, start: int, size: int, whole: bool) -> None:
-    """A block of whole lines has a constant length, so that it stays in registers."""
+def test_full_lines(everything_streams: None, start: int, size: int, whole: bool) -> None:
+    """A block of full cache lines has a constant length, so that it stays in registers."""
     x = numbers(5, 650)
     text = code_of(lambda x: x[:, start : start + size].clone(), x)
     assert ("lab_stream_lines(" in text) == whole
     assert ("lab_stream(" in text) != whole
     rows = code_of(lambda x: torch.cat([x[:, :320], x[:, :330] * 2], 1), x)
-    assert "lab_stream_lines(" not in rows, "rows of 650 floats begin within a line"
+    assert "lab_stream_lines(" not in rows, "rows of 650 floats start inside a cache line"

@@ -1,4 +1,4 @@
-"""The last elements of a row take one vector register more, which may see some of them twice."""
+"""Peeled tails: one vector register processes the end of a row, and may see elements twice."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_every_element_counts_once(name: str, dtype: torch.dtype) -> None:
     assert_close(got, expected, rtol=1e-2 if dtype.itemsize == 2 else 1e-5, atol=1e-5)
 
 
-def test_nothing_of_an_element_that_is_there_twice_is_in_a_sum() -> None:
-    """Not even where it is infinite, or no number."""
+def test_a_sum_ignores_the_second_copy_of_an_element() -> None:
+    """Even if the element is infinite or NaN."""
     x = rows(143, torch.float32)
     x[0, 130], x[1, 127], x[2, 142] = 1000.0, torch.nan, -torch.inf
     got = lab.compile(lambda x: x.exp().sum(-1))(x)
@@ -57,23 +57,23 @@ def code_of(program: Callable[..., Any], x: torch.Tensor) -> str:
     return "\n".join(str(kernel.code) for kernel in kernels)
 
 
-def test_the_register_comes_first_and_overlaps() -> None:
+def test_the_tail_comes_first_and_overlaps() -> None:
     code = code_of(lambda x: x.exp().sum(-1), rows(200, torch.float32))
     assert "j0 = 184; j0 < 200" in code
     assert "j0 = 0; j0 < 192" in code
     assert code.index("j0 < 200") < code.index("j0 < 192")
 
 
-def test_cheap_sums_have_none() -> None:
-    """The compiler's own way is as fast there."""
+def test_cheap_sums_have_no_tail() -> None:
+    """The C++ compiler generates equally fast code for them."""
     assert "j0 = 0; j0 < 200" in code_of(lambda x: (x * x).sum(-1), rows(200, torch.float32))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32])
 @pytest.mark.parametrize("columns", [17, 31, 33, 40, 63, 100, 129, 509])
-def test_maxima_of_ragged_rows_end_in_a_register(columns: int, dtype: torch.dtype) -> None:
-    """The register sees some elements twice: NaN and infinities in it count as ever, and nothing
-    beyond a row is read, wherever it begins."""
+def test_maxima_of_ragged_rows_have_a_tail(columns: int, dtype: torch.dtype) -> None:
+    """The tail sees some elements twice: NaN and infinities have the same effect, and nothing
+    beyond a row is read."""
 
     def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return x.amax(-1), x.abs().amin(-1), (x > 0).any(-1)
@@ -89,12 +89,12 @@ def test_maxima_of_ragged_rows_end_in_a_register(columns: int, dtype: torch.dtyp
             )
 
 
-def test_a_maximum_has_a_register_for_its_last_element() -> None:
+def test_a_maximum_has_a_tail_for_one_element() -> None:
     code = code_of(lambda x: x.amax(-1), rows(33, torch.float32))
     assert "j0 = 17; j0 < 33" in code
     assert "j0 = 0; j0 < 32" in code
     whole = code_of(lambda x: x.amax(-1), rows(40, torch.float32))
-    assert "j0 = 0; j0 < 40" in whole, "half a register: compilers have vectors for it"
+    assert "j0 = 0; j0 < 40" in whole, "half a register: compilers vectorize it"
 
 
 SIDE_BY_SIDE = {
@@ -110,9 +110,9 @@ SIDE_BY_SIDE = {
 
 
 @pytest.mark.parametrize("name", SIDE_BY_SIDE)
-def test_rows_with_exponentials_go_side_by_side(name: str) -> None:
-    """A logsumexp of 47 takes 29 instead of 158 ns a row, a softmax of 47 72 instead of 166 (one
-    core with AVX-512, GCC 12, November 2026)."""
+def test_rows_with_exponentials_are_processed_together(name: str) -> None:
+    """A logsumexp of 47 elements takes 29 instead of 158 ns per row, a softmax of 47 elements 72
+    instead of 166 ns (one core with AVX-512, GCC 12, November 2026)."""
     program, columns, turned = SIDE_BY_SIDE[name]
     x = rows(columns, torch.float32).repeat(11, 1)
     assert ("lab_turn" in code_of(program, x)) == turned

@@ -1,4 +1,4 @@
-"""What the threads of a combo do: each place is written once, by one of them."""
+"""The threads of a combo: exactly one thread writes each element, once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_place_is_written_by_one_thread(name: str) -> None:
+def test_each_element_is_written_by_one_thread(name: str) -> None:
     with shared_among(3):
         check(FUNCTIONS[name], torch.randn(20, 33) / 4)
 
@@ -62,7 +62,7 @@ def check(function: Function, x: torch.Tensor) -> None:
 
 
 def test_sums_of_columns_in_many_rows_are_one_parallel_loop() -> None:
-    """20 images of 17 rows with 19 columns each: not 340 rows, each with threads of its own."""
+    """20 images of 17 rows with 19 columns: not 340 rows with a parallel region each."""
     x = torch.randn(20, 33, 17, 19)
     compilation = lab.inspect(lambda x: x.sum(1), x)
     (kernel,) = compilation.graphs[0].forward.kernels

@@ -1,4 +1,4 @@
-"""Transposed loads go through local arrays, and every element comes out where it should."""
+"""Transposed loads use local arrays, and every element is at the right position."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 @pytest.fixture(params=[0, tiles.SMALLEST_TRANSPOSED], ids=["all", "large"], autouse=True)
 def smallest(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Small matrices are read directly; they go through arrays here, so that shapes can be odd."""
+    """Use local arrays for small matrices too, so that tests can use irregular shapes."""
     torch.compiler.reset()
     monkeypatch.setattr(tiles, "SMALLEST_TRANSPOSED", request.param)
     yield request.param
@@ -64,7 +64,7 @@ def test_programs(name: str, dynamic: bool) -> None:
         assert_close(fast(a, b), PROGRAMS[name](a, b))
 
 
-def test_memory_is_read_in_its_own_direction(smallest: int) -> None:
+def test_transposed_memory_is_read_contiguously(smallest: int) -> None:
     if smallest > 0:
         small = lab.inspect(lambda a, b: a + b.t(), numbers(30, 20), numbers(20, 30))
         assert "tile0" not in str(small.graphs[0].forward.kernels[0].code)

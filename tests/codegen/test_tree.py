@@ -1,4 +1,4 @@
-"""The loop tree as a station: legal after every pass, run as the schedule runs, printed."""
+"""Loop trees: legal after every pass, interpreted like the schedule, and printed."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from inductor_lab.compiler.schedule.schedule import Group
 from tests.codegen.cpp_cases import POINTWISE, REDUCTIONS
 from tests.tracing import through_aot
 
-ROWS = 600  # of what is interpreted element by element; with GRAIN below these are many, too
+ROWS = 600  # rows are interpreted one by one; with the GRAIN below, these are many
 CASES = {
     name: (function, tuple(x[:ROWS] if len(getattr(x, "shape", ())) > 1 else x for x in given))
     for name, (function, given) in (POINTWISE | REDUCTIONS).items()
 }
 SMALL = ((plan, "GRAIN", 16), (thread_parts, "GRAIN", 16), (tiles, "SMALLEST_TRANSPOSED", 0),
          (passes, "STREAMED_BYTES", 0))  # fmt: skip
-"""Constants with which passes have something to do in small programs."""
+"""Constants with which passes also change small programs."""
 SETTINGS: dict[str, tuple[frozenset[str], tuple[Any, ...]]] = {
     "simple": (OPTIONAL, ()),
     "every pass": (frozenset(), SMALL),
@@ -52,7 +52,7 @@ SETTINGS: dict[str, tuple[frozenset[str], tuple[Any, ...]]] = {
 
 @dataclass
 class Interpreted:
-    """A compiler that ends in the interpreter of loop trees; every tree on the way is legal."""
+    """A compiler that interprets loop trees, and verifies every tree."""
 
     setting: str
     groups: int = 0
@@ -88,7 +88,7 @@ def constants(setting: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("name", CASES)
-def test_a_tree_computes_what_eager_does(name: str, setting: str) -> None:
+def test_a_tree_agrees_with_eager_mode(name: str, setting: str) -> None:
     function, args = CASES[name]
     compiler = Interpreted(setting)
     torch.compiler.reset()
@@ -98,7 +98,7 @@ def test_a_tree_computes_what_eager_does(name: str, setting: str) -> None:
     torch.testing.assert_close(got, function(*args), equal_nan=True)
 
 
-# ---- what is legal -----------------------------------------------------------------------------
+# ---- legal trees -------------------------------------------------------------------------------
 
 I0, J0 = Axis("i0", 8), Axis("j0", 4)
 T0 = Temp("t0", torch.float32)
@@ -142,12 +142,12 @@ def test_a_legal_tree_is_accepted_and_runs() -> None:
 
 
 @pytest.mark.parametrize("why", WRONG)
-def test_an_illegal_tree_is_refused(why: str) -> None:
+def test_an_illegal_tree_is_rejected(why: str) -> None:
     with pytest.raises(InvalidTree, match=re.escape(why)):
         verify_tree(WRONG[why])
 
 
-def test_a_pass_that_has_nothing_to_do_gives_the_same_tree() -> None:
+def test_a_pass_without_effect_returns_the_same_tree() -> None:
     buffers: dict[str, Any] = {}
     plain = plan.plan_of(SUM)
     facts = passes.Facts(plain, buffers)
@@ -155,7 +155,7 @@ def test_a_pass_that_has_nothing_to_do_gives_the_same_tree() -> None:
         assert step.apply(SUM, facts) is SUM, step.name
 
 
-def test_a_pass_that_there_is_not_is_refused() -> None:
+def test_an_unknown_pass_is_an_error() -> None:
     with pytest.raises(BadOption, match="passes_off"):
         switched_off(("tilse",))
     with pytest.raises(BadOption, match="passes_off"):

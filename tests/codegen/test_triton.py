@@ -1,4 +1,4 @@
-"""Triton kernels in the interpreter against eager torch."""
+"""Triton kernels, run by the interpreter and compared with eager mode."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def long_rows(x):
 
 @case(floats(6, 5000), ints(0, 5000, 2, 3), floats(6))
 def padded_rows(x, labels, scale):
-    """What is one value a row lies under masks of a whole row, and under one of its own."""
+    """A value per row is used under a mask of the row, and under a mask that varies in the row."""
     shifted = F.pad(labels, (0, 1), value=-100)[:, 1:].reshape(-1, 1)
     hit = torch.where(torch.arange(5000, device=x.device) == shifted, scale[:, None], 0.0)
     return F.pad(torch.softmax(x, 1) * hit.sum(1, True) - hit, (0, 8))
@@ -186,7 +186,7 @@ def test_interpreted_kernels_agree_with_eager(function: Any, make: Any) -> None:
 NAN, INF = float("nan"), float("inf")
 
 
-def test_what_is_one_value_a_row_is_read_before_the_row() -> None:
+def test_one_value_per_row_is_loaded_before_the_row() -> None:
     function, make = CASES["padded_rows"]
     compiled = InTriton()
     compiled(function)(*make())
@@ -197,7 +197,7 @@ def test_what_is_one_value_a_row_is_read_before_the_row() -> None:
 
 
 @pytest.mark.parametrize("repeats", [1, 2000], ids=["one block", "blocks"])
-def test_nan_wins_and_the_first_of_equals(repeats: int) -> None:
+def test_argmax_prefers_nan_and_the_first_of_equal_elements(repeats: int) -> None:
     rows = [[1.0, NAN, 3.0, NAN], [4.0, 4.0, -1.0, -1.0], [-INF] * 4, [INF] * 4]
     x = torch.tensor(rows).repeat(1, repeats)
 
@@ -225,8 +225,8 @@ def test_symbolic_sizes(shape: tuple[int, int]) -> None:
         torch.testing.assert_close(compiled(x), several(x), rtol=1e-5, atol=1e-5)
 
 
-def test_a_size_that_is_only_reached() -> None:
-    """No loop has as many turns, but whether 32 bits are enough for an index depends on it."""
+def test_a_size_that_only_determines_the_index_type() -> None:
+    """No loop has this size, but it determines whether indices need more than 32 bits."""
     compiled = InTriton()(lambda x: x[:5] * 2, dynamic=True)
     for size in (9, 30):
         x = torch.randn(size)
@@ -248,7 +248,7 @@ def test_gradients() -> None:
     )
 
 
-def test_random_numbers_follow_the_seed_and_the_interpreted_program() -> None:
+def test_random_numbers_depend_on_the_seed_and_agree_with_the_interpreter() -> None:
     def noisy(x):
         return F.dropout(x, 0.3), torch.rand_like(x), torch.randn_like(x)
 
@@ -267,7 +267,7 @@ def test_random_numbers_follow_the_seed_and_the_interpreted_program() -> None:
 
 
 def test_blocks_of_a_size_that_is_a_remainder() -> None:
-    """Round numbers have the remainder 0; that says nothing of how long the loop is."""
+    """The hint of the size has the remainder 0, but the loop may be longer."""
     triton = InTriton()
     compiled = triton(lambda x: x.repeat(x.shape[0] % 4, 1) + 1, dynamic=True)
     for length in (7, 9):

@@ -1,4 +1,4 @@
-"""The text of a kernel is a module of its own; its random numbers are the loop program's."""
+"""The text of a kernel is a separate module, with the same random numbers as the loop program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_text_can_be_imported_from_a_file(tmp_path: Path) -> None:
     assert list(function.arg_names) == ["in0", "out0", "XBLOCK", "RBLOCK"]
 
 
-def test_equal_seeds_give_the_numbers_of_the_loop_program() -> None:
+def test_equal_seeds_give_the_same_numbers_as_the_loop_program() -> None:
     def noisy(x):
         return torch.rand_like(x), torch.randn_like(x)
 

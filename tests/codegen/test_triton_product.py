@@ -1,4 +1,4 @@
-"""Products of matrices as Triton kernels that go on with what is computed of the results."""
+"""Matrix products as Triton kernels, fused with pointwise operations on their results."""
 
 import pytest
 import torch
@@ -141,7 +141,7 @@ def test_text(golden):
     golden("triton_product.txt", triton_kernel(group, schedule.program.buffers, "layer"))
 
 
-def test_it_compiles_to_the_units_for_products():
+def test_a_product_compiles_to_tensor_core_instructions():
     given = (t.half() for t in randoms((4, 256, 256), (512, 256), (512,), (4, 256, 512)))
     schedule = planned(layer, *given)
     (group,) = schedule.groups
@@ -149,7 +149,7 @@ def test_it_compiles_to_the_units_for_products():
     assert "wgmma.mma_async" in kernel.ladder("cuda:90")["ptx"]
 
 
-def test_large_matrices_have_wide_places():
+def test_large_matrices_are_indexed_with_64_bits():
     large = torch.empty((70_000, 32_768), dtype=torch.float16)  # nobody touches its memory
     schedule = planned(torch.mm, large, torch.empty((32_768, 64), dtype=torch.float16))
     (group,) = schedule.groups
@@ -163,18 +163,18 @@ def test_large_matrices_have_wide_places():
      [t.half() for t in randoms((32, 8), (8, 48))]],
     ids=["float32", "few rows", "few terms"],
 )  # fmt: skip
-def test_other_products_are_the_librarys(given):
+def test_other_products_are_library_calls(given):
     schedule = planned(torch.mm, *given)
     assert not schedule.groups and schedule.program.steps[0].op == "aten.mm.default"
 
 
-def test_sums_of_the_users_are_no_products():
+def test_user_written_sums_are_not_products():
     program = traced(lambda x, y: (x.float()[:, :, None] * y.float()).sum(1),
                      *(t.half() for t in randoms((32, 64), (64, 48))))  # fmt: skip
     assert not any(map(product_of, program.nests))
 
 
-def test_its_arithmetic_counts_as_the_librarys():
+def test_the_flops_are_those_of_the_library_call():
     x, y = (t.half() for t in randoms((32, 64), (64, 48)))
     own = schedule_program(traced(torch.mm, x, y, products=True), FusionOptions())
     library = schedule_program(traced(torch.mm, x, y), FusionOptions())
@@ -182,7 +182,7 @@ def test_its_arithmetic_counts_as_the_librarys():
     assert library.after.flops == 2 * 32 * 64 * 48 and rounded == 32 * 48
 
 
-def test_without_asking_the_library_multiplies():
+def test_products_are_library_calls_by_default():
     x, y = (t.half() for t in randoms((32, 64), (64, 48)))
     c = lab.inspect(torch.mm, x, y, options={"target": "cuda:90", "mode": "max-autotune"})
     assert not c.graphs[0].forward.kernels

@@ -1,5 +1,5 @@
-"""Every elementwise operation of Triton's table on special values, in all dtypes, against eager:
-zeros of both signs, the ends of each dtype, denormal numbers, infinities and NaN."""
+"""Every elementwise operation of the Triton table on special values, in all dtypes, compared with
+eager: zeros of both signs, limits of each dtype, denormal numbers, infinities and NaN."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BITS = "bitwise_and bitwise_or bitwise_xor".split()
 SHIFTS = "bitwise_left_shift bitwise_right_shift".split()
 DIVISIONS = "floor_divide fmod remainder".split()
 ANY_ZERO = {"maximum", "minimum", "fmax", "fmin"}
-"""Which of two zeros of different signs is the larger, nobody has promised."""
+"""Operations that may return either of two zeros with different signs."""
 
 
 def special(dtype: torch.dtype) -> torch.Tensor:
@@ -55,7 +55,7 @@ def pairs_of(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def agree(names: Sequence[str], *operands: torch.Tensor) -> None:
-    """All of them as one kernel."""
+    """Run all operations as one kernel."""
     functions = [getattr(torch, name) for name in names]
 
     def all_of(*operands: torch.Tensor) -> list[torch.Tensor]:
@@ -108,7 +108,7 @@ def test_operations_of_wide_unsigned_integers(dtype: torch.dtype) -> None:
     agree([*BITS, "eq", "ne"], *pairs_of(dtype))
 
 
-def test_operations_of_truth_values() -> None:
+def test_operations_of_bools() -> None:
     agree(["logical_not", "bitwise_not", "sign"], special(torch.bool))
     agree(["add", "mul", "minimum", "maximum", *BITS, *COMPARED], *pairs_of(torch.bool))
 
@@ -139,7 +139,7 @@ def ptx(function: Any, *operands: torch.Tensor) -> str:
     return text
 
 
-def test_a_negative_float_wraps_around_in_a_byte_on_the_gpu() -> None:
-    """Where the machine would clamp it to 0."""
+def test_a_negative_float_wraps_when_converted_to_a_byte_on_the_gpu() -> None:
+    """The hardware would clamp it to 0."""
     text = ptx(lambda x: x.to(torch.uint8), torch.randn(512))
     assert "cvt.rzi.s64.f32" in text and "cvt.rzi.u" not in text

@@ -24,7 +24,7 @@ def buffer(name: str, *size: Size, dtype: torch.dtype = F32) -> Buffer:
 
 
 def pointwise(*size: Size, dtype: torch.dtype = F32) -> tuple[Group, dict[str, Buffer]]:
-    """`y = -(x)` of the given sizes."""
+    """`y = -(x)` with the given sizes."""
     axes = tuple(Axis(f"i{d}", n) for d, n in enumerate(size))
     load = Load("x", tuple(Index.of(axis) for axis in axes), dtype, frozenset({"x"}))
     nest = Pointwise("y", axes, Op("neg", (load,), dtype), frozenset({"neg"}))
@@ -45,7 +45,7 @@ def printed(made: tuple[Group, dict[str, Buffer]]) -> Kernel:
     return triton_kernel(*made, "kernel")
 
 
-def test_axes_become_one_and_a_whole_number_of_blocks_needs_no_mask() -> None:
+def test_axes_are_merged_and_full_blocks_need_no_mask() -> None:
     assert str(printed(pointwise(16, 64))) == (
         "@triton.jit\n"
         "def kernel(in0, out0, XBLOCK: tl.constexpr):\n"
@@ -55,7 +55,7 @@ def test_axes_become_one_and_a_whole_number_of_blocks_needs_no_mask() -> None:
     )
 
 
-def test_a_rest_needs_a_mask() -> None:
+def test_a_partial_block_needs_a_mask() -> None:
     text = str(printed(pointwise(1000)))
     assert "xmask = xindex < 1000" in text
     assert "tl.load(in0 + xindex, xmask)" in text and "t0 * -1.0, xmask)" in text
@@ -83,14 +83,14 @@ def test_a_full_reduction_is_one_program() -> None:
     assert "tl.store(out0 + tl.full([1, 1], 0, tl.int32), acc0)" in str(kernel)
 
 
-def test_a_row_is_read_once_however_often_it_is_visited() -> None:
+def test_a_row_that_is_visited_several_times_is_read_once() -> None:
     (kernel,) = kernels_of(lambda x: torch.softmax(x, -1), torch.randn(64, 100))
     assert str(kernel).count("tl.load") == 1
     (kernel,) = kernels_of(lambda x: torch.softmax(x, -1), torch.randn(64, 10_000))
     assert str(kernel).count("tl.load") == 3
 
 
-def test_neighbouring_points_share_a_program_where_they_are_neighbours_in_memory() -> None:
+def test_points_that_are_adjacent_in_memory_share_a_program() -> None:
     (kernel,) = kernels_of(lambda x: x.sum(0), torch.randn(400, 64))
     assert kernel.launch["constants"]["XBLOCK"] == 16
     (kernel,) = kernels_of(lambda x: x.sum(1), torch.randn(64, 2000))
@@ -110,14 +110,14 @@ def test_a_transposed_read_makes_tiles() -> None:
 
 
 @pytest.mark.parametrize(("length", "sides"), [(4096, (1, 1024)), (3136, (4, 256)), (70, (32, 32))])
-def test_what_all_of_a_row_share_is_read_once(length: int, sides: tuple[int, int]) -> None:
+def test_a_value_that_a_row_shares_is_read_once(length: int, sides: tuple[int, int]) -> None:
     x, b = torch.randn(40, length), torch.randn(40)
     (kernel,) = kernels_of(lambda x, b: x + b[:, None], x, b)
     assert tuple(kernel.launch["constants"].values()) == sides
     assert "tl.load(in0 + xindex" in str(kernel)
 
 
-def test_few_columns_are_summed_by_programs_enough() -> None:
+def test_few_columns_are_summed_by_enough_programs() -> None:
     with fake_mode():
         first, last = kernels_of(lambda x: x.sum(0), torch.empty(65536, 2048), run=False)
     assert (first.launch["xnumel"], last.launch["xnumel"]) == (32 * 2048, 2048)
@@ -130,7 +130,7 @@ def test_positions_are_as_narrow_as_indices() -> None:
     assert "lab.next_max" in str(kernel) and "int64" not in str(kernel)
 
 
-def test_every_statement_knows_the_nodes_it_computes() -> None:
+def test_every_statement_has_origins() -> None:
     kernel = printed(pointwise(1000))
     (store,) = kernel.code.lines_of("neg")
     assert "tl.store" in kernel.code.lines[store - 1].text
@@ -165,8 +165,8 @@ def test_constants_keep_the_dtype_of_a_value(dtype: torch.dtype) -> None:
     assert "t0 > 0.0" in text
 
 
-def test_half_of_an_odd_length() -> None:
-    """Triton's division truncates: -(-5 // 2) would be 2, so Python divides."""
+def test_floor_division_of_an_odd_length() -> None:
+    """Triton's division truncates: -(-5 // 2) would be 2, so Python computes the division."""
 
     def half(x: torch.Tensor) -> torch.Tensor:
         return x[: -(-x.shape[0] // 2)] + 1

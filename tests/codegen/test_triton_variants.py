@@ -1,4 +1,4 @@
-"""The same kernel in other blocks computes the same."""
+"""A kernel with other block sizes computes the same result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FUNCTIONS: dict[str, Callable[..., torch.Tensor]] = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("shape", [(70, 70), (33, 5000)])
-def test_other_blocks(name: str, shape: tuple[int, int]) -> None:
+def test_other_block_sizes_give_the_same_result(name: str, shape: tuple[int, int]) -> None:
     function, x = FUNCTIONS[name], torch.randn(*shape)
     (kernel, *more) = kernels_of(function, x)
     others = variants(kernel)

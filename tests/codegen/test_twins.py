@@ -1,4 +1,4 @@
-"""A copy of a twin's kernel is what printing its group gives."""
+"""Twins: the renamed copy of a kernel equals the kernel that printing would produce."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Layer = Callable[[torch.Tensor], torch.Tensor]
 
 
 def repeated(layer: Layer, count: int = 3, x: torch.Tensor = X) -> Iterator[CompiledPart]:
-    """Layers with a matrix product in between, so that each is a kernel."""
+    """Layers separated by matrix products, so that each is a kernel."""
 
     def layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         for _ in range(count):
@@ -62,8 +62,8 @@ def looked_up(x: torch.Tensor) -> torch.Tensor:
 
 
 def two_places(x: torch.Tensor, w: torch.Tensor, *places: torch.Tensor) -> torch.Tensor:
-    """Terms of one index are in the order of the names that they are read from, `arg10_1` before
-    `arg9_1`; the last two kernels are twins."""
+    """The terms of an index are ordered by the names of the buffers that they are read from,
+    `arg10_1` before `arg9_1`; the last two kernels are twins."""
     x = x + places[0]
     for rows, columns in zip(places[1::2], places[2::2], strict=True):
         x = torch.tanh(x[rows, columns]) @ w
@@ -71,8 +71,8 @@ def two_places(x: torch.Tensor, w: torch.Tensor, *places: torch.Tensor) -> torch
 
 
 def nearly_equal(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
-    """Kernels one after the other, each of which differs from another in one respect: operation,
-    constant, place, stride, which operands are one, which value is kept, what is a result."""
+    """Kernels that each differ from another one in one respect: operation, constant, index, stride,
+    which operands are equal, which value is kept, which buffers are results."""
     kept = []
     p, q = w[:32], w[:, :32].t()
     for layer in (torch.tanh, torch.exp, lambda x: x + 1, lambda x: x + 2, lambda x: x * x[1],
@@ -91,7 +91,7 @@ def nearly_equal(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
 
 
 def two_sizes(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Layers whose two pointwise kernels are combined."""
+    """Layers with two pointwise kernels that become a combo."""
     for _ in range(4):
         product = x @ w
         wide, narrow = torch.tanh(product), torch.exp(product[:, :16])
@@ -118,7 +118,7 @@ PROGRAMS: dict[str, Callable[[], Iterator[CompiledPart]]] = {
 
 
 def spelled_out(value: Any) -> Any:
-    """A value as plain data, with the origins that equality leaves out."""
+    """A value as plain data, including the origins that equality ignores."""
     if isinstance(value, tuple):
         return tuple(map(spelled_out, value))
     if is_dataclass(value):
@@ -133,7 +133,7 @@ def written(kernel: Kernel) -> Any:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_copy_is_what_printing_gives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_equals_the_printed_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     monkeypatch.setattr(passes, "STREAMED_BYTES", 0)
     ways = Options(language="cpp"), Options(language="triton")
@@ -147,7 +147,7 @@ def test_a_copy_is_what_printing_gives(name: str, monkeypatch: pytest.MonkeyPatc
 
 
 def named(x: str, y: str, z: str, *nodes: str) -> tuple[Group, dict[str, Buffer]]:
-    """`y = sum of exp(x * 2)` along rows and `z = where(x > 0, x, 1) - y`, by three nodes."""
+    """`y = sum of exp(x * 2)` along rows and `z = where(x > 0, x, 1) - y`, from three nodes."""
     i, j = Axis("i0", 8), Axis("i1", 16)
     place, (first, second, third) = (Index.of(i), Index.of(j)), (frozenset({n}) for n in nodes)
     load, two, zero = Load(x, place, F32, first), Const(2.0, F32), Const(0.0, F32)
@@ -175,7 +175,7 @@ def with_nest(group: Group, number: int, **changed: Any) -> Group:
 
 
 def with_body(group: Group, number: int, change: Callable[[Expr], Expr]) -> Group:
-    """With every operation, load and mask of a body changed by `change`."""
+    """The group, with `change` applied to every operation, load and mask of a body."""
 
     done: dict[int, Expr] = {}
 
@@ -216,7 +216,7 @@ CHANGES: dict[str, Callable[[Group], Group]] = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_groups_are_told_apart(name: str) -> None:
+def test_different_groups_have_different_keys(name: str) -> None:
     group, buffers = named("x", "y", "z", "a", "b", "c")
     changed = CHANGES[name](group)
     assert spelled_out(changed) != spelled_out(group), "it changes nothing"
@@ -228,18 +228,18 @@ def test_groups_are_told_apart(name: str) -> None:
     [{"layout": Layout((8, 16), (1, 8))}, {"dtype": torch.float64}, {"device": "cuda:0"},
      {"origins": frozenset({"c"})}],
 )  # fmt: skip
-def test_buffers_are_told_apart(changed: dict[str, Any]) -> None:
+def test_different_buffers_have_different_keys(changed: dict[str, Any]) -> None:
     group, buffers = named("x", "y", "z", "a", "b", "c")
     assert key(group, {**buffers, "x": replace(buffers["x"], **changed)}) != key(group, buffers)
 
 
-def test_results_are_told_apart_and_names_are_not() -> None:
+def test_keys_depend_on_results_but_not_on_names() -> None:
     group = named("x", "y", "z", "a", "b", "c")
     assert key(*group, results="z") != key(*group)
     assert key(*named("buf10", "buf9", "x", "mul_9", "exp_10", "b")) == key(*group)
 
 
-def test_more_equal_layers_print_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_equal_layers_are_not_printed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     printed: list[str] = []
 
     def counted(*args: Any, **how: Any) -> Kernel:
@@ -250,5 +250,5 @@ def test_more_equal_layers_print_nothing_more(monkeypatch: pytest.MonkeyPatch) -
     for count in (3, 9):
         (part,) = repeated(lambda x: F.layer_norm(torch.tanh(x), (64,)), count)
         assert len(part.kernels) == count
-    # the first layer reads an input in place of a product
+    # the first layer reads an input instead of a product
     assert len(printed) <= 4

@@ -1,4 +1,4 @@
-"""What a kernel does well for few rows it does only where the rows are known to be few."""
+"""Optimizations for few rows apply only if the number of rows is known to be small."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ OPERATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_rows_are_shared_among_threads_and_not_what_is_in_them(length: str, operation: str) -> None:
-    """Else threads would meet once a row: of `n // 100` rows a million times."""
+def test_threads_share_rows_and_not_the_loops_inside_a_row(length: str, operation: str) -> None:
+    """Otherwise threads would synchronize once per row: a million times for `n // 100` rows."""
 
     def function(x: torch.Tensor) -> torch.Tensor:
         rows = x[: LENGTHS[length](x.shape[0])]

@@ -1,4 +1,4 @@
-"""Windows that overlap share their columns, and compute what they computed without."""
+"""Overlapping windows share column results, and compute the same results as without sharing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ALONE: dict[str, Function] = {
 
 
 def image(*shape: int) -> torch.Tensor:
-    """With NaN and infinities in it."""
+    """An input with NaN and infinities."""
     found = torch.randn(*shape, generator=torch.Generator().manual_seed(0))
     found[0, 0, 3, 5] = torch.nan
     found[0, 1, 7] = -torch.inf
@@ -61,7 +61,7 @@ def image(*shape: int) -> torch.Tensor:
 
 
 def text_of(function: Function, x: torch.Tensor) -> str:
-    """The kernels of a function whose result agrees with eager's."""
+    """The kernels of a function, after comparing its result with eager mode."""
     torch.compiler.reset()
     c = lab.inspect(function, x)
     torch.testing.assert_close(c.result, function(x), equal_nan=True)
@@ -76,7 +76,7 @@ def test_columns_are_shared(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_others_stay(name: str) -> None:
+def test_other_windows_are_not_shared(name: str) -> None:
     assert "row0" not in text_of(ALONE[name], image(8, 10, 41, 43))
 
 
@@ -89,9 +89,9 @@ def blurred(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("size", [(41, 43), (5, 300), (64, 64)])
-def test_what_a_window_reads_is_kept_whole(size: tuple[int, int], dynamic: bool) -> None:
-    """Half of the sum was read at five places, and the rest of it computed there: a blur in two
-    directions takes half the time without, with one read for each of its places."""
+def test_the_input_of_a_window_is_stored_completely(size: tuple[int, int], dynamic: bool) -> None:
+    """Before, half of the sum was stored and read at five places, and the rest was recomputed
+    there. A blur in two directions takes half the time if the complete sum is stored."""
     x = torch.randn(2, 3, *size)[..., 1:, 1:] if size[0] > 5 else torch.randn(2, 3, *size)
     torch.compiler.reset()
     torch.testing.assert_close(lab.compile(blurred, dynamic=dynamic)(x), blurred(x))
@@ -108,7 +108,7 @@ def test_dtypes(columns: int, dtype: torch.dtype) -> None:
 
 
 def test_two_windows_in_one_loop() -> None:
-    """Each has a row of its own."""
+    """Each window has a separate row."""
 
     def function(x: torch.Tensor) -> torch.Tensor:
         return F.max_pool2d(x[0], 3, 2, 1) - F.max_pool2d(x[1], 3, 2, 1)
@@ -119,7 +119,7 @@ def test_two_windows_in_one_loop() -> None:
 
 
 def test_gradients() -> None:
-    """The places of the maxima come from the same loop."""
+    """The positions of the maxima come from the same loop."""
     x = image(8, 10, 40, 40).nan_to_num().requires_grad_()
     run = torch.compile(
         partial(F.max_pool2d, kernel_size=3, stride=2, padding=1), backend="inductor_lab"

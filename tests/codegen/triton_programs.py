@@ -23,7 +23,7 @@ from tests.tracing import through_aot
 
 @dataclass
 class InTriton:
-    """A backend whose kernels are all Triton; keeps what it made."""
+    """A backend that generates only Triton kernels and keeps them."""
 
     options: Options = field(default_factory=lambda: Options(language="triton"))
     kernels: list[Kernel] = field(default_factory=list)
@@ -55,13 +55,13 @@ class InTriton:
 def kernels_of(
     function: Callable[..., Any], *args: Any, dynamic: bool = False, run: bool = True
 ) -> list[Kernel]:
-    """The kernels that a call makes, after one run of them; without `run` for fake tensors."""
+    """The kernels of a call, after running them once; without `run`, for fake tensors."""
     compiled = InTriton(runs=run)
     compiled(function, dynamic)(*args)
     return compiled.kernels
 
 
 def loads_of_rows(kernel: Kernel, number: int) -> list[str]:
-    """Lines that load more of an input than one element, such as the first, for a whole row."""
+    """The lines that load more than one element of an input for a row."""
     loads = (line for line in str(kernel.code).splitlines() if f"tl.load(in{number} " in line)
     return [line for line in loads if re.search(r"\br(index|1)\b", line)]

@@ -57,7 +57,7 @@ MORE = {
     "tests/codegen/test_cpp.py::test_agrees_with_eager": 14.0,
     "tests/codegen/test_cpp.py::test_agrees_with_eager_for_symbolic_sizes": 6.0,
     "tests/codegen/test_short_rows.py::test_rows_of_few_elements": 20.0,
-    "tests/codegen/test_tree.py::test_a_tree_computes_what_eager_does": 12.0,
+    "tests/codegen/test_tree.py::test_a_tree_agrees_with_eager_mode": 12.0,
     "tests/codegen/test_triton.py::test_interpreted_kernels_agree_with_eager": 6.0,
     "tests/end_to_end/test_scans.py::test_every_stage": 6.0,
     "tests/end_to_end/test_scatters.py::test_every_stage": 6.0,

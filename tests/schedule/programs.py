@@ -1,4 +1,4 @@
-"""Functions traced, lowered and scheduled, with every schedule verified and interpreted."""
+"""Trace, lower and schedule functions; verify and interpret every schedule."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.tracing import through_aot
 
 @dataclass
 class Scheduled:
-    """A compiler whose last phase is the schedule; it runs by interpretation.
+    """A compiler that stops after scheduling and interprets the schedule.
 
-    `schedules` are the ones it made, by phase: "forward", "backward" or "inference".
+    `schedules` are its schedules by phase: "forward", "backward" or "inference".
     """
 
     fusion: FusionOptions = field(default_factory=FusionOptions)
@@ -52,8 +52,10 @@ class Scheduled:
 def traced(
     function: Callable[..., Any], *args: torch.Tensor, products: bool = False
 ) -> LoopProgram:
-    """The loop program of a function without gradients, in which `products` of matrices may be loop
-    nests; nothing runs."""
+    """The loop program of a function without gradients; nothing runs.
+
+    With `products`, matrix products may be loop nests.
+    """
     table = dict(decomposition_table(lowered()))
     module = make_fx(function, decomposition_table=table, tracing_mode="fake")(*args)
     module.graph.eliminate_dead_code()
@@ -62,14 +64,14 @@ def traced(
 
 
 def planned(function: Callable[..., Any], *args: torch.Tensor, **fusion: Any) -> Schedule:
-    """The verified schedule of a function; keyword arguments are those of `FusionOptions`."""
+    """The verified schedule of a function; keyword arguments are passed to `FusionOptions`."""
     schedule = schedule_program(traced(function, *args), FusionOptions(**fusion))
     verify_schedule(schedule)
     return schedule
 
 
 def checked(function: Callable[..., Any], *args: torch.Tensor, **fusion: Any) -> Schedule:
-    """`planned`, and what it computes is what eager computes."""
+    """Like `planned`, and compares the interpreted schedule with eager mode."""
     schedule = planned(function, *args, **fusion)
     expected = function(*args)
     expected = expected if isinstance(expected, tuple) else (expected,)

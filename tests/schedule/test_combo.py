@@ -1,4 +1,4 @@
-"""Combos: what may run in one kernel with what, and what memory they may share."""
+"""Combos: which groups may run in one kernel, and which storage they may reuse."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def with_a_sum(x, y):
 
 
 def intermediates(x, y):
-    """Both are read by a matmul, so both are made long before."""
+    """A matmul reads each of them, so in a combo one is computed early."""
     return x.sin() @ x, y.cos() @ y
 
 
 def chained(x, y):
-    """The second kernel of each chain is ready when the matmul is done."""
+    """The second kernel of each chain is ready after the matmul."""
     return (x.sin() @ x).exp(), (y.cos() @ y).exp()
 
 
@@ -70,7 +70,7 @@ def test_different_sizes_are_one_kernel():
     assert {v.rule for v in decision.verdicts} == {*combo.LEGALITY, *combo.PROFIT}
 
 
-def test_they_can_be_switched_off():
+def test_combos_can_be_disabled():
     assert sizes(checked(apart, *SMALL, combos=False)) == [1, 1]
     assert sizes(checked(apart, *SMALL, enabled=False)) == [1, 1]
     schedule = checked(apart, *SMALL, forbid=(("buf0", "buf1"),))
@@ -78,7 +78,7 @@ def test_they_can_be_switched_off():
     assert schedule.decisions.about("buf0", "buf1").choice == "forbidden"
 
 
-def test_reductions_stay_by_themselves():
+def test_reductions_do_not_join_combos():
     schedule = checked(with_a_sum, *SMALL)
     assert sizes(schedule) == [1, 1]
     assert reasons(schedule, "buf0", "buf1") == {"combo_pointwise": "buf1 is a reduction"}
@@ -86,7 +86,7 @@ def test_reductions_stay_by_themselves():
     assert sizes(schedule) == [1, 1]
 
 
-def test_large_intermediates_wait_for_their_turn():
+def test_large_intermediates_are_not_computed_early():
     assert sizes(checked(intermediates, wave(20, 20), wave(30, 30))) == [2]
     large = wave(500, 500), wave(400, 400)
     schedule = checked(intermediates, *large)
@@ -99,14 +99,14 @@ def test_large_intermediates_wait_for_their_turn():
 
 
 def results_at_both_ends(a, b, w):
-    """cos and exp could run with sin, and would then be held while the products are made."""
+    """cos and exp could run with sin, but would then stay alive during the products."""
     products = [w @ w]
     for _ in range(5):
         products.append(products[-1] @ w)
     return a.sin(), torch.cat(products).sum(), b.cos(), b[1:].exp(), torch.stack(products).amax()
 
 
-def test_results_that_would_raise_the_peak_wait_for_their_turn():
+def test_results_that_would_raise_the_peak_are_not_computed_early():
     large = wave(400, 400), wave(401, 400), wave(400, 400) / 20
     schedule = checked(results_at_both_ends, *large)
     assert sizes(schedule)[0] == 1
@@ -117,10 +117,10 @@ def test_results_that_would_raise_the_peak_wait_for_their_turn():
     hasty = checked(results_at_both_ends, *large, off=("combo_held",))
     assert sizes(hasty)[0] == 3 and hasty.memory.peak_after > alone + combo.MAX_HELD
     small = checked(results_at_both_ends, wave(40, 40), wave(41, 40), wave(40, 40) / 20)
-    assert sizes(small)[0] == 3, "a launch costs more than some kilobytes"
+    assert sizes(small)[0] == 3, "a launch costs more than a few kilobytes"
 
 
-def test_a_peak_that_fusion_raises_has_its_reason():
+def test_the_text_explains_a_peak_that_fusion_raises():
     def function(a, b, w):
         return a.sin(), (w @ w @ w).sum(), b.cos(), b[1:].exp()
 
@@ -137,7 +137,7 @@ def _reasons(decision):
     return [(v.rule, v.reason) for v in decision.verdicts if v.reason is not None]
 
 
-def test_only_what_is_ready_is_asked():
+def test_only_ready_groups_are_candidates():
     schedule = checked(chained, wave(20, 20), wave(20, 20) * 2)
     assert sizes(schedule) == [2, 1, 1]
 
@@ -174,13 +174,14 @@ def _cluster(schedule: Schedule, number: int):
     return single_nest_cluster(nest_facts(nest, number, buffers[nest.buffer].layout, {}), buffers)
 
 
-def test_only_profit_rules_can_be_left_out():
+def test_only_profit_rules_can_be_disabled():
     with pytest.raises(BadOption, match="combo_pointwise"):
         checked(apart, *SMALL, off=("combo_pointwise",))
 
 
-def test_nothing_is_reused_within_a_combo():
-    """`a` dies in the first part; the second one runs at the same time and must not take it."""
+def test_parts_of_a_combo_do_not_reuse_each_others_storage():
+    """The first part reads `a` last; the second part runs at the same time and must not reuse
+    it."""
 
     def function(x, y):
         a = x @ x
@@ -190,10 +191,10 @@ def test_nothing_is_reused_within_a_combo():
     combined = next(group for group in schedule.groups if group.combined)
     assert len(combined.parts) == 2
     owner = {new: old for new, old in schedule.memory.reuse.items()}
-    assert owner == {"buf1": "buf0"}, "sin writes over the matmul's result, cos does not"
+    assert owner == {"buf1": "buf0"}, "sin overwrites the matmul's result, cos does not"
 
 
-def test_the_verifier_sees_dependent_parts():
+def test_the_verifier_rejects_dependent_parts():
     schedule = checked(apart, *SMALL)
     group = schedule.groups[0]
     first, second = group.combined

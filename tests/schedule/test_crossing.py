@@ -1,4 +1,4 @@
-"""Sums over the outer axes of a kernel: one kernel reads what the rows and the sums need, once."""
+"""Mixed-order reduction: one kernel processes rows and sums across them, and reads inputs once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def gelu(x: Any, bias: Any) -> Any:
 
 
 def backward(function: Callable[..., Any], *shapes: Shape, dtype: Any = torch.float32) -> Schedule:
-    """The schedule of the gradients, which agree with eager's."""
+    """The schedule of the gradients, after comparing them with eager mode."""
     torch.manual_seed(0)
     given = [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
     made = Scheduled(FusionOptions())
@@ -52,12 +52,12 @@ CASES: dict[str, tuple[Any, ...]] = {
     "parts of several batches": (layer_norm, (96, 32, 96), (96,), (96,)),
     "parts that begin in a batch and end in the next": (layer_norm, (40, 24, 96), (96,), (96,)),
     "rms norm": (rms_norm, (256, 96), (96,)),
-    "what is stored": (gelu, (4, 64, 96), (96,)),
+    "a stored result": (gelu, (4, 64, 96), (96,)),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_sums_across_the_rows_are_part_of_the_kernel_of_the_rows(name: str) -> None:
+def test_sums_across_rows_join_the_kernel_of_the_rows(name: str) -> None:
     first, *sums = backward(*CASES[name]).groups
     assert first.in_parts is not None
     crossing = [nest for nest in first.nests if first.sums_across_points(nest)]
@@ -90,12 +90,12 @@ ALONE: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_others_keep_a_kernel_of_their_own(name: str) -> None:
+def test_other_sums_stay_separate_kernels(name: str) -> None:
     groups = backward(*ALONE[name]).groups
     assert all(group.in_parts is None for group in groups)
 
 
-# ---- programs by hand: x is 64 x 128 -----------------------------------------------------------
+# ---- hand-written programs: x is 64 x 128 ------------------------------------------------------
 
 P0, C0, STEP, I0, R0 = (Axis("p0", 16), Axis("c0", 128), Axis("s0", 4), Axis("i0", 64),
                         Axis("r0", 128))  # fmt: skip
@@ -114,7 +114,7 @@ def one_in_parts(schedule: Schedule) -> Group:
 ROWS = Reduction("rows", (I0,), (R0,), "sum", load("x", I0, R0))
 
 
-def test_a_reduction_of_rows_and_one_across_them_read_x_once() -> None:
+def test_a_row_reduction_and_a_sum_across_rows_read_x_once() -> None:
     schedule = scheduled(program(ROWS, column_sum("columns"), outputs=("rows", "columns")))
     group = one_in_parts(schedule)
     assert len(schedule.groups) == 1
@@ -122,7 +122,7 @@ def test_a_reduction_of_rows_and_one_across_them_read_x_once() -> None:
     assert schedule.decisions.about("rows", "columns").fused
 
 
-def test_two_of_them_share_the_parts() -> None:
+def test_two_sums_across_rows_share_the_parts() -> None:
     steps = ROWS, column_sum("one"), column_sum("two", source="y")
     first = Reduction("rows", (I0,), (R0,), "sum", op("add", load("x", I0, R0), load("y", I0, R0)))
     made = program(first, *steps[1:], outputs=("rows", "one", "two"),
@@ -131,7 +131,7 @@ def test_two_of_them_share_the_parts() -> None:
     assert sum(group.sums_across_points(nest) for nest in group.nests) == 2
 
 
-def test_other_parts_are_another_kernel() -> None:
+def test_sums_with_different_parts_are_separate_kernels() -> None:
     eight = Axis("s0", 8)
     place = Index.of(Axis("p0", 8)) * 8 + Index.of(eight)
     other = Reduction("other", (Axis("p0", 8), C0), (eight,), "sum", load("x", place, C0))
@@ -139,8 +139,8 @@ def test_other_parts_are_another_kernel() -> None:
     assert len(scheduled(made).groups) == 2
 
 
-def test_kernels_that_go_by_other_parts_stay_two() -> None:
-    """Each sums across its rows, and they share an input."""
+def test_kernels_with_different_parts_are_not_fused() -> None:
+    """Each kernel sums across its rows, and both share an input."""
     half = Axis("s0", 8)
     place = Index.of(Axis("p0", 8)) * 8 + Index.of(half)
     steps = [
@@ -156,7 +156,7 @@ def test_kernels_that_go_by_other_parts_stay_two() -> None:
     assert len(schedule.groups) == 2
 
 
-def test_sums_of_a_tensor_and_of_its_reshaped_self_go_by_the_same_parts() -> None:
+def test_sums_of_a_tensor_and_of_its_reshaped_view_use_the_same_parts() -> None:
     def function(x: Any, weight: Any) -> Any:
         y = F.layer_norm(x, (96,), weight)
         return y, y.view(-1, 96).sum(0)
@@ -167,7 +167,7 @@ def test_sums_of_a_tensor_and_of_its_reshaped_self_go_by_the_same_parts() -> Non
     assert group.in_parts is not None and group.in_parts.part.size == 64
 
 
-def test_what_needs_the_sum_waits_for_the_kernel() -> None:
+def test_a_reader_of_the_sum_is_a_later_kernel() -> None:
     own = Axis("i1", 128)
     whole = Reduction("whole", (own,), (P0,), "sum", load("columns", P0, own))
     shifted = pointwise("out", op("sub", load("x", I0, own), load("whole", own)), I0, own)
@@ -177,12 +177,12 @@ def test_what_needs_the_sum_waits_for_the_kernel() -> None:
 
 
 @pytest.mark.parametrize("kind", ["max", "min", "prod"])
-def test_other_kinds_are_kernels_of_their_own(kind: str) -> None:
+def test_other_kinds_of_reductions_are_separate_kernels(kind: str) -> None:
     made = program(ROWS, column_sum("columns", kind), outputs=("rows", "columns"))
     assert len(scheduled(made).groups) == 2
 
 
-def test_a_sum_over_part_of_a_tensor_is_no_sum_over_all_points() -> None:
+def test_a_sum_over_part_of_a_tensor_does_not_visit_all_points() -> None:
     half = Axis("p0", 8)
     place = Index.of(half) * STEP.size + Index.of(STEP)
     upper = Reduction("upper", (half, C0), (STEP,), "sum", load("x", place, C0))
@@ -190,7 +190,7 @@ def test_a_sum_over_part_of_a_tensor_is_no_sum_over_all_points() -> None:
     assert all(group.in_parts is None for group in schedule.groups)
 
 
-def test_a_users_own_parts() -> None:
+def test_parts_that_the_user_writes() -> None:
     def both(x: Any) -> Any:
         return torch.softmax(x, -1), x.view(32, 8, 96).sum(1)
 

@@ -1,4 +1,4 @@
-"""Functions that people write: how many kernels they become, and that those are right."""
+"""Typical user functions: the number of kernels, and correct results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nests become one kernel, on loop programs written by hand."""
+"""Which nests become one kernel: hand-written loop programs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def row_sum(buffer: str, body: Expr) -> Reduction:
 def program(
     *steps: Step, outputs: tuple[str, ...], inputs: dict[str, tuple[int, ...]] | None = None
 ) -> LoopProgram:
-    """A float32 CPU program; `x` is its 64 x 128 input unless others are given."""
+    """A float32 CPU program; by default its input is `x`, 64 x 128."""
     buffers: dict[str, Buffer] = {}
 
     def add(name: str, kind: BufferKind, *size: int) -> None:
@@ -71,7 +71,7 @@ def program(
 
 
 def scheduled(loops: LoopProgram, **fusion: object) -> Schedule:
-    """Verified, and the same results as the program."""
+    """The schedule, after verifying it and comparing its results with the program."""
     schedule = schedule_program(loops, FusionOptions(**fusion))
     verify_schedule(schedule)
     torch.manual_seed(0)
@@ -83,7 +83,7 @@ def scheduled(loops: LoopProgram, **fusion: object) -> Schedule:
 
 
 def members(schedule: Schedule) -> list[tuple[set[str], set[str]]]:
-    """For each group, what it computes in full and what it inlines."""
+    """For each group: the buffers that it computes in full, and those that it inlines."""
     return [({nest.buffer for nest in g.nests}, set(g.inlined)) for g in schedule.groups]
 
 
@@ -101,8 +101,8 @@ def test_a_chain_is_one_kernel():
     assert repr(schedule) == f"Schedule({kernels}, memory passes 6 -> 2, 66.7% saved)"
 
 
-def test_a_producer_is_evaluated_wherever_its_consumer_looks():
-    """Transposed, shifted, and behind a mask."""
+def test_a_producer_is_evaluated_at_every_index_of_its_consumer():
+    """Transposed, shifted, and under a mask."""
     j0, j1 = Axis("i0", 128), Axis("i1", 64)
     shifted = Index.of(j0) - 1
     inside = Op("ge", (IndexValue(shifted, torch.int64), Const(0, torch.int64)), torch.bool)
@@ -138,7 +138,7 @@ def test_a_reduction_that_is_also_an_output_is_stored():
     assert schedule.groups[0].stored == {"buf0", "buf1"}
 
 
-def test_a_reduction_of_other_rows_is_a_kernel_of_its_own():
+def test_a_reduction_of_other_rows_is_a_separate_kernel():
     """buf1[i0] needs the sum of row i0 + 1, which another point computes."""
     loops = program(
         Reduction("buf0", (Axis("i0", 65),), (R0,), "sum", load("x", Axis("i0", 65), R0)),
@@ -152,7 +152,7 @@ def test_a_reduction_of_other_rows_is_a_kernel_of_its_own():
     assert "i0<65" in reason["same_iteration_space"]
 
 
-def test_spaces_that_look_alike_say_which_axes_do_not_correspond():
+def test_the_reason_names_axes_that_do_not_correspond():
     """Row sums and column sums of a square: 4 points each, but not of the same axis."""
     c = lab.inspect(lambda x: (x.sum(0), x.sum(1)), torch.randn(4, 4))
     decision = c.graphs[0].forward.schedule.decisions.about("buf0", "buf1")
@@ -163,8 +163,8 @@ def test_spaces_that_look_alike_say_which_axes_do_not_correspond():
     )
 
 
-def test_axes_are_renamed_to_the_consumers():
-    """buf0 counts its rows with i0, buf1 calls the same rows i1: its columns come first."""
+def test_axes_get_the_names_of_the_consumer():
+    """The row axis is i0 in buf0 and i1 in buf1, whose columns come first."""
     columns, rows = Axis("i0", 128), Axis("i1", 64)
     loops = program(
         row_sum("buf0", load("x", I0, R0)),
@@ -178,8 +178,8 @@ def test_axes_are_renamed_to_the_consumers():
     assert group.nests[0].axes == (rows,)
 
 
-def test_an_inner_axis_gives_way_to_an_outer_one_of_its_name():
-    """Both nests call their axes i0, i1, but the rows of one are the columns of the other."""
+def test_an_inner_axis_is_renamed_if_its_name_clashes():
+    """The axes of both nests are i0, i1, but the rows of one are the columns of the other."""
     square = Axis("i0", 64), Axis("i1", 64)
     first, second = square
     reduced = Axis("r0", 64)
@@ -194,8 +194,8 @@ def test_an_inner_axis_gives_way_to_an_outer_one_of_its_name():
     verify_schedule(schedule)
 
 
-def test_a_step_in_between_keeps_two_nests_apart():
-    """buf0 feeds a matmul whose result buf2 needs together with buf0."""
+def test_a_step_between_two_nests_prevents_fusion():
+    """A matmul reads buf0, and buf2 reads both its result and buf0."""
     square = Axis("i0", 64), Axis("i1", 64)
     view = BufferView("buf0", Layout.contiguous((64, 64)))
     loops = program(
@@ -212,8 +212,9 @@ def test_a_step_in_between_keeps_two_nests_apart():
     assert reason["cheap_copy"] == "computing buf0 takes 10 flops per element"
 
 
-def test_a_cycle_through_another_kernel_is_seen():
-    """buf0 and buf3 may not join: buf1, which needs buf0, joined buf2, which buf3 needs."""
+def test_a_cycle_through_another_kernel_is_detected():
+    """buf0 and buf3 must not be fused: buf1 needs buf0, and buf3 is fused with buf4, which needs
+    buf1 through a matmul."""
     square = Axis("i0", 64), Axis("i1", 64)
     view = BufferView("buf1", Layout.contiguous((64, 64)))
     loops = program(
@@ -242,7 +243,7 @@ def test_siblings_share_a_kernel():
 
 
 def test_a_cheap_producer_is_copied_and_an_expensive_one_stored():
-    """The two readers cannot join: a matmul stands between them."""
+    """The two readers cannot be fused: a matmul is between them."""
     square = Axis("i0", 64), Axis("i1", 64)
 
     def loops(name: str) -> LoopProgram:
@@ -263,9 +264,9 @@ def test_a_cheap_producer_is_copied_and_an_expensive_one_stored():
     assert members(scheduled(loops("exp"))) == [({"buf0", "buf1"}, set()), ({"buf3"}, set())]
 
 
-def test_a_kernel_that_copies_joins_one_that_loads():
-    """`isnan(y)` is stored for one reader and copied into the other; once they are one kernel,
-    nobody reads what was stored."""
+def test_a_copied_and_stored_value_is_not_stored_after_fusion():
+    """`isnan(y)` is stored for one reader and copied into the other; after these are fused, nothing
+    reads the stored value."""
 
     def logs(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return torch.xlogy(x, y), torch.special.xlog1py(x, y)
@@ -278,8 +279,8 @@ def test_a_kernel_that_copies_joins_one_that_loads():
 
 
 @pytest.mark.parametrize("memory", [torch.contiguous_format, torch.channels_last], ids=str)
-def test_what_only_channels_need_is_computed_once_for_each(memory: torch.memory_format):
-    """Where the channels are the inner loop, it would be computed for every pixel."""
+def test_a_value_per_channel_is_computed_once_per_channel(memory: torch.memory_format):
+    """If the channels are the inner loop, inlining would compute it for every pixel."""
 
     def scaled(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return x * (w * (v + 1e-5).rsqrt())[:, None, None]
@@ -293,13 +294,13 @@ def test_what_only_channels_need_is_computed_once_for_each(memory: torch.memory_
     torch.testing.assert_close(compiled.result, scaled(x, w, v))
 
 
-def test_what_one_operation_computes_of_channels_is_not_stored():
+def test_a_single_operation_per_channel_is_not_stored():
     x, b = torch.randn(512, 512), torch.randn(512)
     compiled = lab.inspect(lambda x, b: x + b * 2, x, b)
     assert len(compiled.graphs[0].forward.kernels) == 1
 
 
-def test_a_full_reduction_takes_scalars_but_no_big_consumer():
+def test_a_full_reduction_fuses_with_scalars_but_not_with_a_large_consumer():
     tensor = Axis("i0", 1 << 20)
     reduced = Axis("r0", 1 << 20)
     loops = program(
@@ -329,9 +330,9 @@ def test_dead_nests_are_dropped():
 
 
 @pytest.mark.parametrize("length", [30, 300])
-def test_long_chains_that_branch_stay_linear(length: int):
-    """Each link reads the one before it twice, at two places: 2**length evaluations if they were
-    not shared.  The kernel is cut where it grows too large."""
+def test_long_chains_that_branch_take_linear_time(length: int):
+    """Each link reads the previous one at two places: without sharing, this takes 2**length
+    evaluations.  A kernel that grows too large is split."""
     line = Axis("i0", 256)
     steps = []
     for count in range(length):
@@ -344,9 +345,9 @@ def test_long_chains_that_branch_stay_linear(length: int):
     assert len(schedule.groups) == (1 if length == 30 else 5)
 
 
-def test_the_first_reader_that_may_not_recompute_ends_the_question():
-    """A row that is dear to compute, with four readers of different shapes: one try says that not
-    all recompute it, and then each reader but the one that stores it is asked for itself."""
+def test_one_refused_copy_is_enough_to_stop_copying():
+    """An expensive row with four readers of different shapes: one refused copy shows that not all
+    can recompute it; then each reader, except the one that stores it, is evaluated separately."""
     tried: list[int] = []
 
     class Counting(Walk):

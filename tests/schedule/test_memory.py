@@ -1,4 +1,4 @@
-"""Costs and storage: bytes, passes, lifetimes, reuse, and writing in place."""
+"""Costs and storage: bytes, passes, lifetimes, reuse, and writes in place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def normal(*size):
 
 
 def test_ten_million_floats():
-    """The numbers of the lesson on fusion: two thirds of the traffic are saved."""
+    """The numbers of the lesson on fusion: fusion saves two thirds of the traffic."""
     schedule = planned(lambda x: ((x + 1) * 2).sin(), torch.empty(10_000_000))
     assert schedule.before == Cost(120_000_000, 120_000_000, 120_000_000, 3, 6)
     assert schedule.after == Cost(40_000_000, 40_000_000, 120_000_000, 1, 2)
@@ -31,7 +31,7 @@ def test_only_touched_elements_count():
     assert cost.bytes_read == 4 * 5 * 8 + 8 * 5
 
 
-def test_a_buffer_counts_once_for_each_kernel():
+def test_a_buffer_counts_once_per_kernel():
     schedule = planned(lambda x: torch.softmax(x, -1), torch.empty(16, 32))
     assert schedule.after == Cost(4 * 512, 4 * 512, schedule.after.flops, 1, 2)
     schedule = planned(lambda a, b: torch.cat([a, b]).sin(), torch.empty(6, 8), torch.empty(2, 8))
@@ -45,8 +45,8 @@ def test_a_matmul_is_a_kernel_before_and_after():
     assert schedule.after.flops == 2 * 8 * 16 * 4 + 10 * 8 * 4
 
 
-def test_a_result_that_a_library_may_leave_out_has_no_storage_to_give():
-    """Attention has statistics for its gradient: on a GPU they are None if nobody asks for them."""
+def test_the_storage_of_an_optional_library_result_is_not_reused():
+    """Attention returns statistics for its gradient; on a GPU they are None if unused."""
 
     def attend(q):
         return torch.nn.functional.scaled_dot_product_attention(q, q, q).sum(-1) * 2
@@ -59,7 +59,7 @@ def test_a_result_that_a_library_may_leave_out_has_no_storage_to_give():
 
 
 def matmul_chain(x, w):
-    """Values between matmuls die one after the other."""
+    """The lifetimes of the values between matmuls end one after the other."""
     a = torch.relu(x @ w)
     b = torch.tanh(a @ w)
     return torch.sigmoid(b @ w)
@@ -73,14 +73,16 @@ def test_results_are_written_in_place_of_matmuls():
     assert plan.freed == {2: ("buf1",), 4: ("buf3",)}
 
 
-def test_a_row_is_overwritten_when_its_reductions_are_done():
+def test_a_row_is_overwritten_after_its_reductions():
     schedule = checked(lambda x: torch.softmax(x @ x, -1), normal(16, 16))
     assert schedule.memory.in_place == {schedule.groups[0].nests[-1].buffer}
 
 
-def test_a_norm_overwrites_what_it_normalizes():
-    """Its mean begins with the first element of a row, whose value it keeps; where one kernel
-    reduces and another normalizes, the mean is stored and no element read for it again."""
+def test_a_norm_overwrites_its_input():
+    """The mean is computed relative to the first element of a row, which is kept in a register.  If
+    one kernel reduces and another normalizes, the mean is stored, and the element is not read
+    again.
+    """
     image, kernel = normal(2, 64, 34, 34), torch.ones(64, 64, 3, 3)
     programs = {
         "rows": (lambda x, w: F.layer_norm(x @ w, (96,)), normal(64, 96), normal(96, 96)),
@@ -96,7 +98,7 @@ def batch_norm(x, w):
     return F.batch_norm(F.conv2d(x, w), None, None, training=True)
 
 
-def test_nothing_is_overwritten_that_another_point_reads():
+def test_an_element_that_another_point_reads_is_not_overwritten():
     for function in (
         lambda x: (x @ x).t().contiguous() + 1,
         lambda x: (x @ x).flip(0) + 1,
@@ -115,8 +117,8 @@ def test_inputs_and_outputs_keep_their_storage():
     assert schedule.memory.reuse == {}
 
 
-def test_storage_is_taken_over_after_a_gap():
-    """`a` is dead when `c` is made; `c` has other columns, so it is not in place."""
+def test_storage_is_reused_after_a_gap():
+    """`a` is dead before `c` is computed; `c` is transposed, so it is not in place."""
 
     def function(x, w):
         a = torch.relu(x @ w)

@@ -1,4 +1,4 @@
-"""What a user may ask of the scheduler: force, forbid, leave rules out, and why."""
+"""User options of the scheduler: force, forbid, disable rules, explain decisions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_forcing_does_not_overrule_legality():
     assert "same_point" in reasons(schedule, "buf0", "buf1")
 
 
-def test_forcing_two_nests_that_share_nothing():
+def test_forcing_two_independent_nests():
     alone = {"combos": False}
     assert len(checked(apart, X, X * 2, **alone).groups) == 2
     assert len(checked(apart, X, X * 2, off=("bytes_saved",), **alone).groups) == 2
@@ -60,7 +60,7 @@ def test_forcing_two_nests_that_share_nothing():
     assert len(schedule.groups) == 1
 
 
-def test_leaving_a_rule_out():
+def test_disabling_a_rule():
     schedule = checked(columns, X, off=("memory_walk",))
     assert len(schedule.groups) == 1
     decision = schedule.decisions.about("buf0", "buf1")
@@ -68,7 +68,7 @@ def test_leaving_a_rule_out():
 
 
 @pytest.mark.parametrize("name", ["same_point", "no such rule"])
-def test_only_profit_rules_can_be_left_out(name):
+def test_only_profit_rules_can_be_disabled(name):
     with pytest.raises(BadOption, match="bytes_saved"):
         planned(chain, X, off=(name,))
 

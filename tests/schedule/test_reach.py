@@ -1,4 +1,4 @@
-"""Who runs before whom, against the definition."""
+"""Dependences between steps, compared with the definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inductor_lab.compiler.schedule.order.dependences import Reachability, posit
 
 
 def reached(edges: Collection[tuple[int, int]], start: int) -> set[int]:
-    """All that can be reached from a step, other than the step itself."""
+    """All steps that can be reached from a step, without the step itself."""
     found, waiting = set[int](), [start]
     while waiting:
         at = waiting.pop()
@@ -19,7 +19,7 @@ def reached(edges: Collection[tuple[int, int]], start: int) -> set[int]:
     return found - {start}
 
 
-def test_steps_that_are_joined_are_one() -> None:
+def test_merged_steps_have_the_dependences_of_one_step() -> None:
     draw = random.Random(0)
     for _ in range(60):
         count = draw.randint(2, 14)

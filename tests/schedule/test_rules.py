@@ -1,4 +1,4 @@
-"""Every rule with a pair that it accepts and one that it refuses; texts of refusals are golden."""
+"""Each rule with a pair that it accepts and a pair that it refuses; golden texts of refusals."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def rows_added(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
 
 
 def old_and_new(x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """A sum of two that needs the old value after the new one is written to its storage."""
+    """A product that needs the old value after the new value is written to its storage."""
     y = x @ x
     old = y + 1
     return old * y.index_copy(0, rows.bool().long()[:, 0], rows)
@@ -148,7 +148,7 @@ def cached_schedule(
 
 @dataclass(frozen=True)
 class Example:
-    """A function, its arguments, and a pair of its buffers."""
+    """A function, the sizes of its arguments, and a pair of its buffers."""
 
     function: Callable[..., object]
     sizes: tuple[tuple[int, ...], ...]
@@ -161,7 +161,7 @@ class Example:
 
 @dataclass(frozen=True)
 class OnGpu(Example):
-    """The same, planned for a GPU."""
+    """An example that is scheduled for a GPU."""
 
     def schedule(self) -> Schedule:
         program = traced(self.function, *(floats(*size) for size in self.sizes))
@@ -170,7 +170,7 @@ class OnGpu(Example):
 
 @dataclass(frozen=True)
 class OfProducts(Example):
-    """Products of float16 matrices as loop nests."""
+    """An example with products of float16 matrices as loop nests."""
 
     def schedule(self) -> Schedule:
         args = (floats(*size).half() for size in self.sizes)
@@ -300,7 +300,7 @@ def test_every_rule_has_an_example():
 
 
 def on_devices(*devices: str) -> Schedule:
-    """`sin(exp(x))`, each step on a device of its own."""
+    """`sin(exp(x))`, each step on its own device."""
     axis = Axis("i0", 8)
     names = ("x", "buf0", "buf1")
     kinds = (BufferKind.INPUT, BufferKind.COMPUTED, BufferKind.COMPUTED)
