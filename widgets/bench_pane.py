@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,6 +14,7 @@ from inductor_lab.bench.run import bench
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.explore.what_if import call_of
 from inductor_lab.debug.isolate import Tell, apart
+from inductor_lab.notebook.language import say
 from inductor_lab.stock.processes import in_one_process
 from inductor_lab.widgets.shapes import Pane
 from inductor_lab.widgets.time import bars_view
@@ -47,10 +49,16 @@ def benched(compilation: Compilation) -> BenchResult:
     return result
 
 
-def bench_pane(result: BenchResult) -> Pane:
-    """The verdict, bars for the time per call, and all tables."""
+def bench_pane(result: BenchResult, changes: Mapping[str, Any]) -> Pane:
+    """The verdict, bars for the time per call, and all tables.
+
+    `changes` are those of the what-if pane, with which inductor_lab was timed.
+    """
     seconds = {name: result.timings.median_ms(name) / 1e3 for name in result.timings.seconds}
     said = [*result.sentences, str(result.machine)]
+    if changes:
+        text = ", ".join(f"{name}={value}" for name, value in changes.items())
+        said.insert(0, say("inductor_lab was timed with {changes}", changes=text))
     views = [
         table_view("verdict", ("results",), [row([sentence]) for sentence in said]),
         bars_view("per call", seconds, result.work),

@@ -91,7 +91,7 @@ class Connection(anywidget.AnyWidget):
         changes = request.get("changes") or {}
         changed = self._with(changes)
         if show == "bench":
-            panes = {"bench": bench_pane(benched(changed))}
+            panes = {"bench": bench_pane(benched(changed), changes)}
             if not can_fork():  # the benchmark ran in this process and reset torch.compile
                 self._compilation = self._compilation.what_if()
             return {"title": "bench", "panes": panes}

@@ -33,7 +33,7 @@ from inductor_lab.compiler.rewrite.decompose.decomposition_record import Decompo
 from inductor_lab.compiler.rewrite.rewrites import Rewrites
 from inductor_lab.compiler.runtime.executable import Executable
 from inductor_lab.compiler.schedule.schedule import Cost, Schedule, fused_text
-from inductor_lab.compiler.step_time import StepTime
+from inductor_lab.compiler.step_time import Spent, StepTime, duration
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,6 +299,15 @@ class Record(Shown):
             f"kernels: {self.kernels_text}, {self.saved:.1%} saved)"
         )
 
+    def _measured_text(self) -> list[str]:
+        """The line about measured times; none before `measure`."""
+        times = [took for part in self.parts for took in part.times]
+        if not times:
+            return []
+        spent = Spent.of(times)
+        kernels, libraries = duration(spent.kernels), duration(spent.libraries)
+        return [f"  measured       {kernels} in kernels, {libraries} in library calls"]
+
     def __str__(self) -> str:
         breaks = len(self.capture.breaks)
         lines = [
@@ -310,6 +319,7 @@ class Record(Shown):
             f"  arithmetic     {self.after.flops:,} flop",
             f"  guards         {len(self.capture.guards):,}",
             f"  compile time   {self.total_seconds:.2f} s",
+            *self._measured_text(),
             f"  coverage       {self.coverage}",
         ]
         assumed = ", ".join(sorted({name for part in self.parts for name in part.assumed}))

@@ -22,6 +22,7 @@ from inductor_lab.compiler.capture.events import Event
 from inductor_lab.compiler.capture.source import function_source
 from inductor_lab.compiler.torch_door import torch_api, torch_logs
 from inductor_lab.stock.graphs import stock_graph
+from inductor_lab.stock.phases import by_compiler
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.stock.trace_index import by_compile_id, size_hints
 
@@ -78,7 +79,7 @@ def inspect_stock(
         capture=record.capture(tuple(graph.captured for graph in graphs)),
         graphs=graphs,
         seconds=dict(watch.seconds),
-        phases=in_order((*watch.phases, *record.phases)),
+        phases=by_compiler(in_order((*watch.phases, *record.phases))),
         torch_version=str(torch.__version__),
         result=result,
         compiled=compiled,

@@ -29,6 +29,7 @@ from inductor_lab.compiler.capture.source import SourceFile
 from inductor_lab.compiler.capture.span import outside_torch, shown_file
 from inductor_lab.stock.graphs import stock_graph
 from inductor_lab.stock.log_file import LogFile, Progress
+from inductor_lab.stock.phases import by_compiler
 from inductor_lab.stock.stock_compilation import StockCompilation, StockGraph
 from inductor_lab.stock.trace_index import by_compile_id, kind_of, size_hints
 
@@ -318,7 +319,7 @@ def _open(log: LogFile, found: Compiled, torch_version: str) -> StockCompilation
         capture=capture,
         graphs=graphs,
         seconds={"total": found.seconds},
-        phases=in_order(phases),
+        phases=by_compiler(in_order(phases)),
         torch_version=torch_version,
         problems=tuple(log.problems),
     )

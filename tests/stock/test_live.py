@@ -42,6 +42,15 @@ def test_every_station_is_there(attended):
     assert attended.capture.guards and attended.capture.seconds and attended.phases
 
 
+def test_each_phase_belongs_to_a_compiler(attended):
+    tracks = {phase.name: phase.track for phase in attended.phases}
+    assert set(tracks.values()) == {"torch.compile", "TorchDynamo", "AOTAutograd", "TorchInductor"}
+    assert tracks["total"] == "torch.compile" and tracks["bytecode_tracing"] == "TorchDynamo"
+    assert tracks["create_aot_dispatcher_function"] == "AOTAutograd"
+    for name in ("GraphLowering.run", "Scheduler.__init__", "async_compile.wait"):
+        assert tracks[name] == "TorchInductor"
+
+
 def test_kernels_lead_to_the_lines_of_the_user(attended):
     total, linked = attended.statements
     assert total > 100 and linked == total

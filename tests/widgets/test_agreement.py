@@ -192,6 +192,8 @@ def test_time(both: tuple[Any, Any]) -> None:
     wanted = {"time in kernels": kernels, "time in library calls": libraries}
     for label, seconds in wanted.items():
         assert facts(doc).get(label, "") == (duration(seconds) if seconds else "")
+    measured = f"measured       {duration(kernels)} in kernels, {duration(libraries)} in library"
+    assert (measured in str(c)) == bool(times)
     if not times:
         return
     note = text_of(next(inside(view(doc, "time", "kernels")["tree"], "p")))

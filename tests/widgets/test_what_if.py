@@ -155,10 +155,12 @@ def test_a_benchmark_is_a_pane_and_forgets_nothing(inference, monkeypatch):
     sent = []
     monkeypatch.setattr(connection, "send", sent.append)
     monkeypatch.setattr("inductor_lab.widgets.bench_pane.SECONDS", 0.05)
-    connection._answer(connection, {"id": "1", "show": "bench"}, [])
+    request = {"id": "1", "show": "bench", "changes": {"fusion": False}}
+    connection._answer(connection, request, [])
     assert "error" not in sent[0], sent[0]["error"]
     views = {view["name"]: view for view in sent[0]["panes"]["bench"]["views"]}
     assert json.loads(json.dumps(sent[0])) == sent[0]
+    assert rows(views["verdict"])[0]["cells"] == ["inductor_lab was timed with fusion=False"]
     assert {"eager", "inductor_lab"} <= {row["cells"][0] for row in rows(views["compilers"])}
     assert {text_of(bar[2]) for bar in views["per call"]["tree"][3:]} >= {"eager", "inductor_lab"}
     assert inference.again(*inference.call.args).hit
