@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.compiler.codegen.cpu.stack import STACK_BYTES, fit
+from inductor_lab.compiler.codegen.cpu.stack import STACK_BYTES, fits_on_stack
 from inductor_lab.compiler.codegen.tree.loop_tree import Local
 
 F64 = torch.float64
@@ -75,7 +75,7 @@ def test_local_arrays_are_found_in_the_text() -> None:
     text = "  double row0[8192];\n  float acc0[512];\n  float parts_acc0[32][512];\n  x[3] = 1;\n"
     assert stack_of(text) == 8 * 8192 + 4 * 512 + 4 * 32 * 512
     most = Local("most", F64, (STACK_BYTES // 8,))
-    assert fit([most]) and not fit([most, Local("more", torch.int8, (1,))])
+    assert fits_on_stack([most]) and not fits_on_stack([most, Local("more", torch.int8, (1,))])
 
 
 RUNS = """

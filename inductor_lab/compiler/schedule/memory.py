@@ -361,15 +361,15 @@ def runs_in_place(
     if isinstance(writer, Scatter):
         return writer.base == old
     producers = {**group.inlined, **{n.buffer: n for n in group.nests if isinstance(n, Pointwise)}}
-    asked = readers.demand(writer, producers)
-    if isinstance(writer, Reduction) or all(buffer != old for buffer, _ in asked):
+    demanded = readers.demand(writer, producers)
+    if isinstance(writer, Reduction) or all(buffer != old for buffer, _ in demanded):
         return False
     reading = {name: [place for buffer, place in readers.demand(nest, producers) if buffer == old]
                for name, nest in nests.items() if name != new}  # fmt: skip
     waits, outer_axes = _ancestors(writer, group), set(group.axes)
     before = (place for name in waits for place in reading.get(name, ()))
     of_row = {place for place in before if all(outer_axes.issuperset(i.axes()) for i in place)}
-    own = [place for buffer, place in asked if buffer == old and place not in of_row]
+    own = [place for buffer, place in demanded if buffer == old and place not in of_row]
     store = tuple(Index.of(axis) for axis in writer.axes)
     here, there = buffers[old].layout, buffers[new].layout
     if len(own) != 1 or here.element(own[0]) != there.element(store):
@@ -380,7 +380,7 @@ def runs_in_place(
         elements = {here.element(place) for places in reading.values() for place in places}
         same = elements <= {there.element(store)}
         later = list(nests)[list(nests).index(new) :]
-        reloads = any(reading.get(name) for name in later) and _has_masked_loads(writer, asked)
+        reloads = any(reading.get(name) for name in later) and _has_masked_loads(writer, demanded)
         return same and not reloads
     outer = {d: index for d, index in enumerate(own[0]) if index.as_axis() in group.axes}
     if len(outer) < len(group.axes):
@@ -402,9 +402,9 @@ def _one_body(group: Group) -> bool:
     return all(isinstance(n, Pointwise) and set(real_axes(n.axes)) == axes for n in group.nests)
 
 
-def _has_masked_loads(nest: Nest, asked: Demand) -> bool:
+def _has_masked_loads(nest: Nest, demanded: Demand) -> bool:
     """Does a nest have masked loads?"""
-    bodies = (nest.body, *(body for body in asked.values() if body is not None))
+    bodies = (nest.body, *(body for body in demanded.values() if body is not None))
     return any(isinstance(node, Masked) for body in bodies for node in body.walk())
 
 

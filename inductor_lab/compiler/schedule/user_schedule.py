@@ -40,14 +40,14 @@ def schedule_from_groups(
     groups = _named(grouping(program), nests)
     pairs = list(combinations(nests, 2))
     together = {pair for group in groups for pair in pairs if group.issuperset(pair)}
-    asked = replace(
+    restricted = replace(
         options,
         enabled=True,
         combos=False,
         force=tuple(pair for pair in pairs if pair in together),
         forbid=tuple(pair for pair in pairs if pair not in together),
     )
-    schedule = schedule_program(program, asked)
+    schedule = schedule_program(program, restricted)
     made = [{n.buffer for n in g.nests} | g.inlined.keys() for g in schedule.groups]
     for group in groups:
         if group not in made:

@@ -14,12 +14,12 @@ WHOLE_BLOCK = 64
 """Elements in a block of full cache lines: few enough to stay in registers."""
 
 
-def side_by_side(index: Index, axis: Axis) -> bool:
+def is_contiguous(index: Index, axis: Axis) -> bool:
     """Is the access contiguous along `axis`?"""
     return index.is_affine and is_int(index.coefficient(axis), 1)
 
 
-def in_lines(loop: Loop, stores: Sequence[Store]) -> bool:
+def fills_cache_lines(loop: Loop, stores: Sequence[Store]) -> bool:
     """Does each block of these stores fill full cache lines, with elements of at least 4 bytes?"""
     indices = [store.index - Index.of(loop.axis) for store in stores]
     steps = [loop.axis.size, *(i.constant for i in indices)]

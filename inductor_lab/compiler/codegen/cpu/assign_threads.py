@@ -30,7 +30,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
 from inductor_lab.compiler.codegen.tree.visit import (
     defined_by,
     is_innermost,
-    kept,
+    old_if_same,
     temps_read,
     walk,
 )
@@ -60,7 +60,7 @@ def threads(tree: Tree, facts: Facts) -> Tree:
             new += (replace(loop, execution=execution) for loop in run if isinstance(loop, Loop))
         else:
             new += _by_one(run, tree) if team else run
-    return kept(tuple(new), tree)
+    return old_if_same(tuple(new), tree)
 
 
 def _by_one(run: Tree, tree: Tree) -> Tree:

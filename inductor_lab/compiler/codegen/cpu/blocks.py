@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inductor_lab.compiler.codegen.cpu.access import WHOLE_BLOCK, in_lines, side_by_side
+from inductor_lab.compiler.codegen.cpu.access import WHOLE_BLOCK, fills_cache_lines, is_contiguous
 from inductor_lab.compiler.codegen.cpu.assign_threads import INDEPENDENT
 from inductor_lab.compiler.codegen.cpu.facts import Facts
-from inductor_lab.compiler.codegen.cpu.half_roundings import halves_in, rounds
+from inductor_lab.compiler.codegen.cpu.half_roundings import rounds, unwidened_temps
 from inductor_lab.compiler.codegen.cpu.plan import TILE, Simd
 from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
 from inductor_lab.compiler.codegen.tree.loop_tree import (
@@ -45,7 +45,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
 from inductor_lab.compiler.codegen.tree.visit import (
     expressions,
     is_innermost,
-    kept,
+    old_if_same,
     walk,
     with_body,
 )
@@ -77,7 +77,7 @@ class _Blocks:
                 new.append(with_body(stmt, self.body(stmt.body, stmt)))
             else:
                 new += self.innermost(stmt, outer)
-        return kept(tuple(new), body)
+        return old_if_same(tuple(new), body)
 
     def innermost(self, loop: Loop, outer: Loop | None) -> Tree:
         """Split a full loop into blocks; a strip of a loop is already a block."""
@@ -104,14 +104,14 @@ class _Blocks:
             for store in stores
             if store.buffer in self.facts.streamed
             and names.count(store.buffer) == 1
-            and side_by_side(store.index, loop.axis)
+            and is_contiguous(store.index, loop.axis)
         ]
 
     def in_blocks(self, loop: Loop) -> Loop:
         """Strip-mine the loop, with some of its loads and stores in local arrays."""
         streams, widened, narrowed = self.streams(loop), widened_loads(loop), narrowed_stores(loop)
         outer = LoopKind.PARALLEL if loop.kind is LoopKind.VECTOR else loop.kind
-        if not (widened or narrowed) and in_lines(loop, streams):
+        if not (widened or narrowed) and fills_cache_lines(loop, streams):
             first = Axis(f"{loop.axis.name}_block", loop.axis.size)
             lane = Axis("lane", WHOLE_BLOCK)
             place = Bound(loop.axis, Index.of(first) + Index.of(lane))
@@ -185,7 +185,9 @@ def _as_floats(loop: Loop, widened: Sequence[Let], most: int, count: Index) -> T
 
 def widened_loads(loop: Loop) -> list[Let]:
     """Contiguous loads of float16 that a loop uses only as floats."""
-    other = {t.name for stmt in walk(loop.body) for e in expressions(stmt) for t in halves_in(e)}
+    other = {
+        t.name for stmt in walk(loop.body) for e in expressions(stmt) for t in unwidened_temps(e)
+    }
     return [
         stmt
         for stmt in loop.body
@@ -193,7 +195,7 @@ def widened_loads(loop: Loop) -> list[Let]:
         and isinstance(stmt.value, Load)
         and stmt.temp.dtype is torch.float16
         and stmt.temp.name not in other
-        and side_by_side(stmt.value.index[0], loop.axis)
+        and is_contiguous(stmt.value.index[0], loop.axis)
     ]
 
 
@@ -209,5 +211,5 @@ def narrowed_stores(loop: Loop) -> list[Store]:
         and names.count(stmt.buffer) == 1
         and rounds(stmt.value)
         and stmt.value.dtype is torch.float16
-        and side_by_side(stmt.index, loop.axis)
+        and is_contiguous(stmt.index, loop.axis)
     ]

@@ -17,7 +17,13 @@ from dataclasses import replace
 
 from inductor_lab.compiler.codegen.cpu.facts import Facts
 from inductor_lab.compiler.codegen.tree.loop_tree import Check, If, Let, Loop, Stmt, Tree, When
-from inductor_lab.compiler.codegen.tree.visit import defined_by, expressions, kept, places, walk
+from inductor_lab.compiler.codegen.tree.visit import (
+    defined_by,
+    expressions,
+    old_if_same,
+    places,
+    walk,
+)
 from inductor_lab.compiler.ir.expr import NO_ORIGINS, Expr, Origins, Temp, integer_divisors
 from inductor_lab.compiler.ir.index import gathered_in
 
@@ -41,11 +47,11 @@ def checks(tree: Tree, facts: Facts) -> Tree:
             if isinstance(stmt, Loop | When | If):
                 end = (Let(stmt.result, stmt.value),) if isinstance(stmt, When) else ()
                 below = checks((*stmt.body, *end), facts) if end else inside(stmt.body)
-                below = kept(below[: len(below) - len(end)], stmt.body)
+                below = old_if_same(below[: len(below) - len(end)], stmt.body)
                 stmt = stmt if below is stmt.body else replace(stmt, body=below)
             new.append(stmt)
             new += (check for check in known if check.value == defined_by(stmt))
-        return kept(tuple(new), body)
+        return old_if_same(tuple(new), body)
 
     return inside(tree)
 

@@ -22,9 +22,9 @@ import torch
 
 from inductor_lab.compiler.codegen.cpu.access import LINE
 from inductor_lab.compiler.codegen.cpu.facts import Facts
-from inductor_lab.compiler.codegen.cpu.loops import crossing, each_loop, is_point
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, is_point, live_between
 from inductor_lab.compiler.codegen.cpu.plan import Simd
-from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.cpu.stack import fits_on_stack
 from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Bound,
@@ -64,7 +64,9 @@ def _strips(loop: Loop, width: int) -> Tree:
     Each value that is live between loops needs an array, so strips are narrower if there are many.
     """
     made = _strips_of(loop, width)
-    while width > LINE and not fit(stmt for stmt in walk(made) if isinstance(stmt, Local)):
+    while width > LINE and not fits_on_stack(
+        stmt for stmt in walk(made) if isinstance(stmt, Local)
+    ):
         width //= 2
         made = _strips_of(loop, width)
     return made
@@ -99,7 +101,7 @@ class _Strip:
         """
         new: list[Stmt] = []
         runs = (tuple(run) for _, run in groupby(body, lambda stmt: isinstance(stmt, Loop)))
-        living = (temp for temp in crossing(runs) if temp.name not in held)
+        living = (temp for temp in live_between(runs) if temp.name not in held)
         for temp in sorted(living, key=lambda t: t.name):
             held |= {temp.name}
             new += self._array(temp.name, temp.dtype)

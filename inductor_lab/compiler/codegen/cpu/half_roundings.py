@@ -113,7 +113,7 @@ def _widened(value: Expr) -> Temp | None:
     return None
 
 
-def halves_in(value: Expr) -> Iterator[Temp]:
+def unwidened_temps(value: Expr) -> Iterator[Temp]:
     """Temps that an expression uses without widening them to float32."""
     match value:
         case Temp():
@@ -122,6 +122,6 @@ def halves_in(value: Expr) -> Iterator[Temp]:
             return
         case Op(args=args):
             for arg in args:
-                yield from halves_in(arg)
+                yield from unwidened_temps(arg)
         case _:
             yield from (node for node in value.walk() if isinstance(node, Temp))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from inductor_lab.compiler.codegen.tree.loop_tree import Accumulate, Loop, LoopKind, Stmt, Tree
 from inductor_lab.compiler.codegen.tree.visit import (
     defined_by,
-    kept,
     nodes_in,
+    old_if_same,
     temps_read,
     walk,
     with_body,
@@ -25,7 +25,7 @@ def has_expensive(body: Tree) -> bool:
     return any(OPS[name].flops >= EXPENSIVE_FLOPS for name in ops)
 
 
-def crossing(runs: Iterable[Tree]) -> list[Temp]:
+def live_between(runs: Iterable[Tree]) -> list[Temp]:
     """Temps and accumulators that one run of statements sets and a later run reads."""
     known: set[str] = set()
     found: dict[Temp, None] = {}
@@ -81,7 +81,7 @@ def at_points(tree: Tree, change: Callable[[Tree], Tree]) -> Tree:
         else s
         for s in tree
     )
-    return kept(tuple(new), tree)
+    return old_if_same(tuple(new), tree)
 
 
 def each_loop(body: Tree, change: Callable[[Loop], Tree | None]) -> Tree:
@@ -94,4 +94,4 @@ def each_loop(body: Tree, change: Callable[[Loop], Tree | None]) -> Tree:
             new += made
         else:
             new.append(with_body(stmt, each_loop(stmt.body, change)))
-    return kept(tuple(new), body)
+    return old_if_same(tuple(new), body)

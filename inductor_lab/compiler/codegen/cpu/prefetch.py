@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, replace
 
-from inductor_lab.compiler.codegen.cpu.access import side_by_side
+from inductor_lab.compiler.codegen.cpu.access import is_contiguous
 from inductor_lab.compiler.codegen.cpu.facts import Facts
 from inductor_lab.compiler.codegen.cpu.loops import at_points, has_expensive, point_loops
 from inductor_lab.compiler.codegen.tree.loop_tree import Address, Call, Loop, LoopKind, Stmt, Tree
-from inductor_lab.compiler.codegen.tree.visit import kept, loads_in, with_body
+from inductor_lab.compiler.codegen.tree.visit import loads_in, old_if_same, with_body
 from inductor_lab.compiler.ir.expr import Load
 from inductor_lab.compiler.ir.index import Axis, Index
 
@@ -49,7 +49,7 @@ def fetch_ahead(tree: Tree, facts: Facts) -> Tree:
                 seen = _read_in(body[:position])
                 stmt = _Fetches(point, seen, everything).loop(stmt)
             new.append(stmt)
-        return kept(tuple(new), body)
+        return old_if_same(tuple(new), body)
 
     return at_points(tree, change)
 
@@ -79,7 +79,7 @@ class _Fetches:
             threaded = self.threaded or loop.kind is not LoopKind.REDUCE
             inside = replace(self, seen=self.everything, threaded=threaded)
         body = tuple(inside.loop(s) if isinstance(s, Loop) else s for s in loop.body)
-        return with_body(loop, kept(body, loop.body))
+        return with_body(loop, old_if_same(body, loop.body))
 
     def fetches(self, lanes: Loop, wide: Loop) -> list[Call]:
         first = {lanes.axis: Index.of(wide.axis)}
@@ -100,7 +100,7 @@ class _Fetches:
         return [
             load
             for place, load in loads.items()
-            if place not in self.seen and side_by_side(place[1], loop.axis)
+            if place not in self.seen and is_contiguous(place[1], loop.axis)
         ]
 
     def next_row(self, loop: Loop) -> list[Load]:
@@ -114,7 +114,7 @@ class _Fetches:
         found: dict[tuple[str, Index], Load] = {}
         for load in loads_in((loop,)):
             index = load.index[0]
-            moves = self.point in index.axes() and side_by_side(index, loop.axis)
+            moves = self.point in index.axes() and is_contiguous(index, loop.axis)
             if moves and (load.buffer, index) in self.seen:
                 after = (index.substitute(following),)
                 found[load.buffer, index] = replace(load, index=after)

@@ -20,11 +20,11 @@ from functools import partial
 
 import torch
 
-from inductor_lab.compiler.codegen.cpu.access import side_by_side
+from inductor_lab.compiler.codegen.cpu.access import is_contiguous
 from inductor_lab.compiler.codegen.cpu.facts import Facts
 from inductor_lab.compiler.codegen.cpu.loops import at_points
 from inductor_lab.compiler.codegen.cpu.plan import Simd
-from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.cpu.stack import fits_on_stack
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Let,
     Local,
@@ -34,7 +34,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Store,
     Tree,
 )
-from inductor_lab.compiler.codegen.tree.visit import loads_in, needed, walk
+from inductor_lab.compiler.codegen.tree.visit import drop_dead_values, loads_in, walk
 from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp, map_expr
 from inductor_lab.compiler.ir.index import Axis, Index
 from inductor_lab.compiler.ir.ops import EXPENSIVE_FLOPS, OPS
@@ -70,7 +70,7 @@ def _kept_in_rows(body: Tree, longest: int) -> Tree:
             if _is_expensive(let.value) and key in seen and seen[key] != let.temp.name:
                 assert isinstance(loop.axis.size, int)
                 row = Local(f"row{len(rows)}", let.temp.dtype, (loop.axis.size,))
-                if fit((*rows.values(), row)):
+                if fits_on_stack((*rows.values(), row)):
                     rows.setdefault(key, row)
             seen.setdefault(key, let.temp.name)
     if not rows:
@@ -122,7 +122,7 @@ def _results_of(loop: Loop, dtype: torch.dtype) -> Iterator[Load]:
     """The contiguous stores of a dtype in a loop."""
     for stmt in loop.body:
         if isinstance(stmt, Store) and stmt.kind == "store" and stmt.value.dtype == dtype:
-            if side_by_side(stmt.index, loop.axis):
+            if is_contiguous(stmt.index, loop.axis):
                 yield Load(stmt.buffer, (stmt.index,), dtype)
 
 
@@ -199,4 +199,4 @@ def _rewritten(loop: Stmt, first: dict[str, Load], later: dict[str, Load]) -> St
         if isinstance(stmt, Let) and name in first:
             place = first[name]
             new.append(Store(place.buffer, place.index[0], stmt.temp, stmt.origins))
-    return replace(loop, body=needed(tuple(new)))
+    return replace(loop, body=drop_dead_values(tuple(new)))

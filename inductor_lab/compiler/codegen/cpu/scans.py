@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from inductor_lab.compiler.codegen.cpu.facts import Facts
-from inductor_lab.compiler.codegen.cpu.loops import crossing, each_loop, has_expensive
+from inductor_lab.compiler.codegen.cpu.loops import each_loop, has_expensive, live_between
 from inductor_lab.compiler.codegen.cpu.plan import Simd
 from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
 from inductor_lab.compiler.codegen.cpu.thread_parts import needed_by_scans
@@ -75,7 +75,7 @@ class _Blocks:
         summed = is_sum(self.scan)
         running = {s.name: s for s in self.scan if isinstance(s, Accumulate)}
         runs = (self.before, self.scan, self.after)
-        living = crossing(((*self.before, *self.scan), self.after) if summed else runs)
+        living = live_between(((*self.before, *self.scan), self.after) if summed else runs)
         known = {temp.name for temp in living}
         if summed:  # the loop before the scan computes the values to add
             extra = [s for name, s in running.items() if name not in known]

@@ -38,7 +38,7 @@ from inductor_lab.compiler.codegen.cpp.compiler_workarounds import is_guarded, i
 from inductor_lab.compiler.codegen.cpu.facts import Facts
 from inductor_lab.compiler.codegen.cpu.loops import each_loop, fed_by, point_loops
 from inductor_lab.compiler.codegen.cpu.plan import GRAIN, Simd
-from inductor_lab.compiler.codegen.cpu.sums import apart
+from inductor_lab.compiler.codegen.cpu.sums import accumulate_separately
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     Let,
@@ -49,7 +49,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Tree,
     When,
 )
-from inductor_lab.compiler.codegen.tree.visit import loads_in, needed, temps_read, walk
+from inductor_lab.compiler.codegen.tree.visit import drop_dead_values, loads_in, temps_read, walk
 from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Op, SizeValue, Temp, map_expr
 from inductor_lab.compiler.ir.index import (
     Atom,
@@ -123,10 +123,14 @@ def _cut_row(loop: Loop, shared: bool) -> Tree | None:
     if loop.kind is not LoopKind.REDUCE or not plain or shared:
         return None
     pieces = _pieces(loop, 1)
-    return (loop,) if pieces == [loop] else tuple(chain.from_iterable(
-        piece.body if piece.axis.size == 1 else apart(fed_by(piece), piece, f"piece{k}")
+    if pieces == [loop]:
+        return (loop,)
+    rewritten = (
+        piece.body if piece.axis.size == 1
+        else accumulate_separately(fed_by(piece), piece, f"piece{k}")
         for k, piece in enumerate(pieces)
-    ))  # fmt: skip
+    )  # fmt: skip
+    return tuple(chain.from_iterable(rewritten))
 
 
 def _is_plain(loop: Loop) -> bool:
@@ -172,7 +176,7 @@ def _each_apart(loop: Loop) -> Tree:
         return (loop,)
     pieces = (Piece(loop.axis, f"{k}", (0, loop.axis.size), {}, {}) for k in range(len(loops)))
     bodies = (piece.body((*lets, one)) for piece, one in zip(pieces, loops, strict=True))
-    return tuple(replace(loop, body=needed(body)) for body in bodies)
+    return tuple(replace(loop, body=drop_dead_values(body)) for body in bodies)
 
 
 def _needs_no_masks(loop: Loop) -> bool:
@@ -205,7 +209,9 @@ def _copies(loop: Loop) -> Tree:
     only = all(isinstance(stmt, Let) for stmt in before)
     if not isinstance(size, int) or size > most or hint(loop.axis.size, 1024) < SHORTEST_LOOP:
         return ()
-    copies = needed(tuple(s for piece in iterations(last, {}) for s in piece.body(last.body)))
+    copies = drop_dead_values(
+        tuple(s for piece in iterations(last, {}) for s in piece.body(last.body))
+    )
     if not only or is_misread(replace(last, body=copies)):
         return ()
     pieces = _cut(Loop(loop.axis, LoopKind.VECTOR, (*before, *copies)))
@@ -339,7 +345,7 @@ def _piece(loop: Loop, begin: Size, end: Size, step: int) -> Loop:
         first = add_sizes(begin, copy)
         shift = {loop.axis: Index.of(axis) * step + first}
         body += Piece(loop.axis, f"{first}", (begin, end), shift, made).body(loop.body)
-    return Loop(axis, loop.kind, needed(tuple(body)))
+    return Loop(axis, loop.kind, drop_dead_values(tuple(body)))
 
 
 def _hoisted(loop: Loop) -> Tree:

@@ -13,6 +13,6 @@ from inductor_lab.compiler.codegen.tree.loop_tree import Local
 STACK_BYTES = 512 * 1024
 
 
-def fit(arrays: Iterable[Local]) -> bool:
+def fits_on_stack(arrays: Iterable[Local]) -> bool:
     """Do these local arrays fit on a thread's stack?"""
     return sum(array.dtype.itemsize * prod(array.shape) for array in arrays) <= STACK_BYTES

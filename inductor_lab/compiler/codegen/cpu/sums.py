@@ -27,7 +27,12 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Stmt,
     Tree,
 )
-from inductor_lab.compiler.codegen.tree.visit import is_innermost, kept, renamed, with_body
+from inductor_lab.compiler.codegen.tree.visit import (
+    is_innermost,
+    old_if_same,
+    rename_accumulators,
+    with_body,
+)
 from inductor_lab.compiler.ir.expr import Temp
 
 
@@ -46,7 +51,7 @@ def sums(tree: Tree, facts: Facts) -> Tree:
                 new.append(with_body(stmt, inside(stmt.body, nested)))
             else:
                 new.append(stmt)
-        return kept(tuple(new), body)
+        return old_if_same(tuple(new), body)
 
     return inside(tree, False)
 
@@ -62,7 +67,7 @@ def _in_rows(loop: Loop, nested: bool) -> Tree:
     short = isinstance(size, int) and size <= 2 * block
     if not is_innermost(loop) or not added or (short and not nested):
         return (loop,)
-    return apart(added, loop) if short else _in_blocks(added, loop, block)
+    return accumulate_separately(added, loop) if short else _in_blocks(added, loop, block)
 
 
 def _in_columns(loop: Loop, nested: bool) -> Tree:
@@ -76,15 +81,15 @@ def _sums_in(loop: Loop) -> list[Accumulate]:
 
 
 def _in_blocks(added: list[Accumulate], loop: Loop, block: int) -> Tree:
-    return (strip_mined(loop, block, lambda stretch: apart(added, stretch)),)
+    return (strip_mined(loop, block, lambda stretch: accumulate_separately(added, stretch)),)
 
 
-def apart(added: list[Accumulate], loop: Loop, prefix: str = "block") -> Tree:
+def accumulate_separately(added: list[Accumulate], loop: Loop, prefix: str = "block") -> Tree:
     """Sum one block in a separate accumulator, which is then added to the total."""
     names = {acc.name: f"{prefix}_{acc.name}" for acc in added}
     return (
         *(Init(names[a.name], a.kind, a.value.dtype, a.origins) for a in added),
-        with_body(loop, renamed(loop.body, names)),
+        with_body(loop, rename_accumulators(loop.body, names)),
         *(
             Accumulate(a.name, a.kind, Temp(names[a.name], a.value.dtype), None, a.origins)
             for a in added

@@ -42,7 +42,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Tree,
     best_of,
 )
-from inductor_lab.compiler.codegen.tree.visit import defined_by, is_innermost, kept, read_by
+from inductor_lab.compiler.codegen.tree.visit import defined_by, is_innermost, old_if_same, read_by
 from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp
 from inductor_lab.compiler.ir.index import Axis, Index
 from inductor_lab.compiler.ir.ops import POSITIONS
@@ -56,7 +56,7 @@ def parts(tree: Tree, facts: Facts) -> Tree:
         return tree
 
     def change(body: Tree) -> Tree:
-        return kept(tuple(new for stmt in body for new in _shared(stmt, facts)), body)
+        return old_if_same(tuple(new for stmt in body for new in _shared(stmt, facts)), body)
 
     return at_points(tree, change)
 

@@ -25,7 +25,7 @@ from inductor_lab.compiler.codegen.cpu.access import LINE
 from inductor_lab.compiler.codegen.cpu.facts import Facts
 from inductor_lab.compiler.codegen.cpu.loops import each_loop, point_loops
 from inductor_lab.compiler.codegen.cpu.plan import TILE, Simd, tiled_axes
-from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.cpu.stack import fits_on_stack
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Address,
     Bound,
@@ -135,7 +135,7 @@ def _transposed(loop: Loop, count: int) -> tuple[list[Stmt], Loop]:
         if isinstance(stmt, Let) and is_transposed(stmt.value, outer, inner):
             load, name = stmt.value, f"tile{count + len(before) // 2}"
             array = Local(name, load.dtype, (width * TILE[0],), stmt.origins)
-            if fit((array, *(s for s in before if isinstance(s, Local)))):
+            if fits_on_stack((array, *(s for s in before if isinstance(s, Local)))):
                 before += [array, _filled(name, load, tile, width, stmt)]
                 stmt = replace(stmt, value=Load(name, (row * width + column,), load.dtype))
         body.append(stmt)

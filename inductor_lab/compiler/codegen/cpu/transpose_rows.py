@@ -23,7 +23,7 @@ import torch
 
 from inductor_lab.compiler.codegen.cpu.facts import Facts
 from inductor_lab.compiler.codegen.cpu.plan import MANY_POINTS, Simd
-from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.cpu.stack import fits_on_stack
 from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
@@ -38,7 +38,13 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Store,
     Tree,
 )
-from inductor_lab.compiler.codegen.tree.visit import kept, loads_in, walk, with_body, with_values
+from inductor_lab.compiler.codegen.tree.visit import (
+    loads_in,
+    old_if_same,
+    walk,
+    with_body,
+    with_values,
+)
 from inductor_lab.compiler.ir.expr import Expr, Load, Masked, map_expr
 from inductor_lab.compiler.ir.index import Index, hint, is_int
 
@@ -69,7 +75,7 @@ def turned(tree: Tree, facts: Facts) -> Tree:
                 loop = with_body(stmt, inside(stmt.body, level + 1))
                 # a loop that threads share together with the strip loop stays outside it
                 new.append(_kept(loop) if level + 1 >= facts.plan.threads else loop)
-        return kept(tuple(new), body)
+        return old_if_same(tuple(new), body)
 
     return inside(tree, 0)
 
@@ -177,7 +183,7 @@ class _Strip:
             return found
         most = size.constant if isinstance(size.constant, int) and not size.terms else BLOCK
         array = Local(f"turned{len(self.arrays)}", dtype, (most * width,), access.origins)
-        if not fit((*self.others, *self.arrays.values(), array)):
+        if not fits_on_stack((*self.others, *self.arrays.values(), array)):
             return None
         self.arrays[start, size] = array
         self.before.append(array)

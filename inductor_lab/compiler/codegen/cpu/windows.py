@@ -26,7 +26,7 @@ from inductor_lab.compiler.codegen.cpu.loops import at_points
 from inductor_lab.compiler.codegen.cpu.plan import Simd
 from inductor_lab.compiler.codegen.cpu.row_residency import LONGEST_ROW
 from inductor_lab.compiler.codegen.cpu.split_loops import SHORTEST_LOOP
-from inductor_lab.compiler.codegen.cpu.stack import fit
+from inductor_lab.compiler.codegen.cpu.stack import fits_on_stack
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Let,
     Local,
@@ -37,7 +37,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Tree,
     When,
 )
-from inductor_lab.compiler.codegen.tree.visit import needed, temps_read, walk
+from inductor_lab.compiler.codegen.tree.visit import drop_dead_values, temps_read, walk
 from inductor_lab.compiler.ir.expr import Expr, Load, Masked, Op, Temp, map_expr
 from inductor_lab.compiler.ir.index import Axis, Index
 
@@ -101,12 +101,12 @@ def _shared(loop: Loop, rows: dict[str, Local]) -> Iterator[Stmt]:
         row = window.row(number, loop)
         known = rows.get(row.name, row)
         longest = max(row, known, key=lambda r: r.shape)
-        if known.dtype == row.dtype and fit({**rows, row.name: longest}.values()):
+        if known.dtype == row.dtype and fits_on_stack({**rows, row.name: longest}.values()):
             rows[row.name] = longest
             at = body.index(window.root)
             body[at : at + 1] = _reading(window, row, loop)
             yield _filling(window, row)
-    yield replace(loop, body=needed(tuple(body)))
+    yield replace(loop, body=drop_dead_values(tuple(body)))
 
 
 def _filling(window: Window, row: Local) -> Loop:

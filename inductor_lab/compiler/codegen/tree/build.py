@@ -28,7 +28,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
     Stmt,
     Store,
 )
-from inductor_lab.compiler.codegen.tree.stages import LoopShape, Placed, Stage, stages_of
+from inductor_lab.compiler.codegen.tree.stages import LoopShape, PlacedNest, Stage, stages_of
 from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp
 from inductor_lab.compiler.ir.index import Axis, Index, hint, product
 from inductor_lab.compiler.ir.ops import POSITIONS
@@ -63,7 +63,7 @@ class _Builder:
         self.cut = cut
         self.stages = stages_of(group)
         self.at = ValueEmitter(group, buffers)
-        self.rows: dict[Temp, tuple[Placed, tuple[Axis, ...]]] = {}
+        self.rows: dict[Temp, tuple[PlacedNest, tuple[Axis, ...]]] = {}
         self.outer, self.inner = self._spaces()
 
     def tree(self) -> tuple[Stmt, ...]:
@@ -114,18 +114,18 @@ class _Builder:
         }
         if self.group.in_parts is not None:
             return Space(self.group.in_parts.axes, self.group.in_parts.places), inner
-        meeting = any(isinstance(n, Scatter) and n.apart != n.axes for n in self.group.nests)
-        if self.cut and not meeting:
+        may_collide = any(isinstance(n, Scatter) and n.apart != n.axes for n in self.group.nests)
+        if self.cut and not may_collide:
             return split_loop_space(self.group.axes, everything, "i"), inner
-        return loop_space(self.group.axes, everything, "i", keep_order=meeting), inner
+        return loop_space(self.group.axes, everything, "i", keep_order=may_collide), inner
 
-    def _placed(self) -> Iterator[Placed]:
+    def _placed(self) -> Iterator[PlacedNest]:
         for stage in self.stages:
             yield from stage.scalars
             for together in stage.loops:
                 yield from together
 
-    def _mapping(self, placed: Placed) -> dict[Axis, Index]:
+    def _mapping(self, placed: PlacedNest) -> dict[Axis, Index]:
         """Each axis of a nest, expressed in terms of the loops."""
         inner: dict[Axis, Index] = {}
         for space in self.inner[placed.shape]:
@@ -146,7 +146,7 @@ class _Builder:
             self._together(together, spaces[-1].loops)
             self._wrap(serial, LoopKind.SERIAL)
 
-    def _together(self, nests: tuple[Placed, ...], loops: tuple[Axis, ...]) -> None:
+    def _together(self, nests: tuple[PlacedNest, ...], loops: tuple[Axis, ...]) -> None:
         """Emit the nests of one loop: start accumulators, loop, then store the results."""
         before = self.at.scopes[-1].body
         start = len(before)
@@ -155,7 +155,7 @@ class _Builder:
         sums: dict[tuple[str, Expr], Accumulate] = {}
         values = [self._value(placed, sums) for placed in nests]
         scans = list(sums.values())
-        results: list[tuple[Placed, Temp]] = []
+        results: list[tuple[PlacedNest, Temp]] = []
         for placed, value in zip(nests, values, strict=True):
             if self.group.sums_across_points(placed.nest):
                 self._add_to_row(placed, loops, value)
@@ -179,7 +179,7 @@ class _Builder:
                 self.at.bind_register(placed.nest.buffer, result)
             self._store(placed, result)
 
-    def _value(self, placed: Placed, sums: dict[tuple[str, Expr], Accumulate]) -> Expr:
+    def _value(self, placed: PlacedNest, sums: dict[tuple[str, Expr], Accumulate]) -> Expr:
         """The value of the body. For a scan: the running value, rounded to the buffer's dtype."""
         nest = placed.nest
         value = self.at.value(nest.body.substitute(self._mapping(placed)), nest.origins)
@@ -200,7 +200,7 @@ class _Builder:
 
     def _reduce(
         self,
-        placed: Placed,
+        placed: PlacedNest,
         nest: Reduction | Scan,
         value: Expr,
         sums: dict[tuple[str, Expr], Accumulate],
@@ -218,7 +218,7 @@ class _Builder:
 
     # ---- reductions over the points ------------------------------------------------------------
 
-    def _add_to_row(self, placed: Placed, loops: tuple[Axis, ...], value: Expr) -> None:
+    def _add_to_row(self, placed: PlacedNest, loops: tuple[Axis, ...], value: Expr) -> None:
         """Add `value` to the part's running sum for this element of a row."""
         row = Temp(f"row_of_{placed.nest.buffer}", value.dtype)
         self.rows[row] = placed, loops
@@ -239,7 +239,7 @@ class _Builder:
             body = self.at.close()
             self.at.emit(Loop(axis, kind, body))
 
-    def _store(self, placed: Placed, value: Expr) -> None:
+    def _store(self, placed: PlacedNest, value: Expr) -> None:
         nest = placed.nest
         if nest.buffer in self.group.stored:
             mapping = self._mapping(placed)
@@ -249,7 +249,7 @@ class _Builder:
             place = self.at.resolved(flat, nest.origins)
             self.at.emit(Store(nest.buffer, place, value, nest.origins, kind))
 
-    def _position(self, placed: Placed) -> Index:
+    def _position(self, placed: PlacedNest) -> Index:
         """Row-major position among the reduced axes, or the position along the scanned axis."""
         if isinstance(placed.nest, Scan):
             return Index.of(placed.nest.axis).substitute(self._mapping(placed))

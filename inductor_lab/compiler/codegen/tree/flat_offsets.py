@@ -33,11 +33,11 @@ def accesses(group: Group, buffers: Mapping[str, Buffer], nest: Nest) -> list[Ac
     if nest.buffer in group.stored:
         flat = buffers[nest.buffer].layout.element(stored_at(nest))
         found[Access(nest.buffer, flat, store=True)] = None
-    asked = demand(nest, recomputable(group))
-    for body in (*nest.roots, *filter(None, asked.values())):
+    demanded = demand(nest, recomputable(group))
+    for body in (*nest.roots, *filter(None, demanded.values())):
         counted = (part.index for part in body.walk() if isinstance(part, IndexValue))
         found.update((Access(None, index), None) for index in counted)
-    for (buffer, index), made in asked.items():
+    for (buffer, index), made in demanded.items():
         if made is None and buffer in buffers and not is_register(group, buffer):
             found[Access(buffer, buffers[buffer].layout.element(index))] = None
     return list(found)

@@ -101,11 +101,11 @@ def run_tree(
 
     `on_iteration` is called before each iteration that is not vectorized; it may raise.
     """
-    _Place(symbols, on_iteration, ChainMap(dict(buffers))).body(tree)
+    _State(symbols, on_iteration, ChainMap(dict(buffers))).body(tree)
 
 
 @dataclass
-class _Place:
+class _State:
     """The state of a running body: arrays, values, aliases of array elements, loop variables."""
 
     symbols: Symbols
@@ -116,7 +116,7 @@ class _Place:
     positions: ChainMap[str, Any] = field(default_factory=ChainMap)
     masked: bool = False
 
-    def inside(self, **here: Any) -> _Place:
+    def inside(self, **here: Any) -> _State:
         """The state for a nested body, with these loop variables."""
         names = ("arrays", "values", "held", "positions")
         inner = replace(self, **{name: getattr(self, name).new_child() for name in names})

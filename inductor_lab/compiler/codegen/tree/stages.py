@@ -27,7 +27,7 @@ LoopShape: TypeAlias = tuple[tuple[Size, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedNest:
     """A nest with renamed inner axes, so that nests of equal extents use the same axes.
 
     `serial` are inner axes of the result, `reduced` are the reduced axes.
@@ -62,16 +62,16 @@ class Placed:
 class Stage:
     """`scalars` run once per point, without a loop; `loops` has a tuple of nests per loop."""
 
-    scalars: tuple[Placed, ...]
-    loops: tuple[tuple[Placed, ...], ...]
+    scalars: tuple[PlacedNest, ...]
+    loops: tuple[tuple[PlacedNest, ...], ...]
 
 
 def stages_of(group: Group) -> tuple[Stage, ...]:
     """The nests of a group, grouped by stage, and within a stage by loop."""
     level: dict[str, int] = {}
     reads = _reads_within(group)
-    by_level: dict[int, list[Placed]] = {}
-    in_scans: list[Placed] = []
+    by_level: dict[int, list[PlacedNest]] = {}
+    in_scans: list[PlacedNest] = []
     for nest in group.nests:
         along = scan_places(group, nest)
         if along:
@@ -84,21 +84,21 @@ def stages_of(group: Group) -> tuple[Stage, ...]:
     return (*(_stage(by_level[number]) for number in sorted(by_level)), *last)
 
 
-def _stage(placed: list[Placed]) -> Stage:
+def _stage(placed: list[PlacedNest]) -> Stage:
     scalars = [p for p in placed if not p.extents]
-    loops: dict[tuple[LoopShape, str], list[Placed]] = {}
+    loops: dict[tuple[LoopShape, str], list[PlacedNest]] = {}
     for p in placed:
         if p.extents:
             loops.setdefault((p.shape, p.nest.buffer if p.searches else ""), []).append(p)
     return Stage(tuple(scalars), tuple(map(tuple, loops.values())))
 
 
-def _place(group: Group, nest: Nest) -> Placed:
+def _place(group: Group, nest: Nest) -> PlacedNest:
     own = inner_axes(group, nest)
     away = tuple(a for a in nest.reduce_axes if a not in group.visited and a.size != 1)
     new = tuple(Axis(f"inner{k}", a.size) for k, a in enumerate((*own, *away)))
     renaming = {old: Index.of(axis) for old, axis in zip((*own, *away), new, strict=True)}
-    return Placed(nest, new[: len(own)], new[len(own) :], renaming)
+    return PlacedNest(nest, new[: len(own)], new[len(own) :], renaming)
 
 
 def scan_places(group: Group, nest: Nest) -> frozenset[Index]:
@@ -108,11 +108,11 @@ def scan_places(group: Group, nest: Nest) -> frozenset[Index]:
     if not scans:
         return frozenset()
     own = frozenset([Index.of(nest.axis)] if isinstance(nest, Scan) else [])
-    asked = [key for key in demand(nest, recomputable(group)) if key[0] in scans]
-    return own.union(at[scans[name].axes.index(scans[name].axis)] for name, at in asked)
+    demanded = [key for key in demand(nest, recomputable(group)) if key[0] in scans]
+    return own.union(at[scans[name].axes.index(scans[name].axis)] for name, at in demanded)
 
 
-def _in_step(placed: Placed, along: frozenset[Index]) -> Placed:
+def _in_step(placed: PlacedNest, along: frozenset[Index]) -> PlacedNest:
     """The nest, placed in the loop of the scans that it reads; reversed if it reads them so."""
     (place,), (old,), (axis,) = along, placed.renaming, placed.serial
     moved = Index.of(axis) if place.as_axis() is not None else mirrored(axis)
@@ -122,5 +122,5 @@ def _in_step(placed: Placed, along: frozenset[Index]) -> Placed:
 def _reads_within(group: Group) -> dict[str, set[str]]:
     """For each nest: the group's nests that it reads, directly or through inlined producers."""
     own = {nest.buffer for nest in group.nests}
-    asked = {nest.buffer: demand(nest, group.inlined) for nest in group.nests}
-    return {name: {buffer for buffer, _ in places} & own for name, places in asked.items()}
+    demanded = {nest.buffer: demand(nest, group.inlined) for nest in group.nests}
+    return {name: {buffer for buffer, _ in places} & own for name, places in demanded.items()}

@@ -104,7 +104,7 @@ def defined_by(stmt: Stmt) -> Temp | None:
             return None
 
 
-def needed(body: Tree) -> Tree:
+def drop_dead_values(body: Tree) -> Tree:
     """The tree without dead values."""
     read: set[str] = set()
     kept: list[Stmt] = []
@@ -127,15 +127,15 @@ def is_innermost(loop: Loop) -> bool:
 
 def with_body(loop: Loop, body: Tree) -> Loop:
     """The loop with a new body; the same object if the statements are the same."""
-    return loop if same(body, loop.body) else replace(loop, body=body)
+    return loop if same_statements(body, loop.body) else replace(loop, body=body)
 
 
-def kept(new: Tree, old: Tree) -> Tree:
+def old_if_same(new: Tree, old: Tree) -> Tree:
     """The old tree object if the new tree has the same statement objects, else the new one."""
-    return old if same(new, old) else new
+    return old if same_statements(new, old) else new
 
 
-def same(new: Tree, old: Tree) -> bool:
+def same_statements(new: Tree, old: Tree) -> bool:
     return len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True))
 
 
@@ -170,7 +170,7 @@ def with_values(stmt: Stmt, value: Callable[[Expr], Expr], index: Callable[[Inde
             return stmt
 
 
-def renamed(body: Tree, names: dict[str, str]) -> Tree:
+def rename_accumulators(body: Tree, names: dict[str, str]) -> Tree:
     """Rename accumulators that the tree feeds."""
 
     def statement(stmt: Stmt) -> Stmt:

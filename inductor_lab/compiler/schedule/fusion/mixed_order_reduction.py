@@ -51,10 +51,10 @@ def mixed_order_pairs(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
         if not summed or not sums.axes or rows.scans or rows.scatter:
             continue
         for visit in _visits(rows, sums, summed, shared):
-            if turned := _with_row_axes(sums, summed, visit, rows.in_parts):
-                both = (first, turned) if sums is second else (turned, second)
-                met = {axis: axis for axis in turned.axes}
-                yield replace(pair, first=both[0], second=both[1], common=met)
+            if visited := _with_row_axes(sums, summed, visit, rows.in_parts):
+                both = (first, visited) if sums is second else (visited, second)
+                common = {axis: axis for axis in visited.axes}
+                yield replace(pair, first=both[0], second=both[1], common=common)
                 return
 
 
@@ -104,13 +104,13 @@ def _visit(
     `1024*step0 + 4*part + step1`.
     """
     at = {mine.as_axis(): theirs for mine, theirs in zip(here, there, strict=True)}
-    met = {axis: at[axis] for axis in outer if axis in at}
-    ways = [set(place.axes()) for place in met.values()]
-    if not set[Axis]().union(*ways).issuperset(summed):
+    common = {axis: at[axis] for axis in outer if axis in at}
+    place_axes = [set(place.axes()) for place in common.values()]
+    if not set[Axis]().union(*place_axes).issuperset(summed):
         return None
-    among = [axes for axes in ways if not axes.isdisjoint(summed)]
+    among = [axes for axes in place_axes if not axes.isdisjoint(summed)]
     inside = {*summed, *(set[Axis]().union(*among).difference(summed) or own[:1])}
-    places = {axis: place for axis, place in met.items() if not inside.isdisjoint(place.axes())}
+    places = {axis: place for axis, place in common.items() if not inside.isdisjoint(place.axes())}
     sizes = {axis.size for axis in (*inside, *places)}
     if len(inside) != len(summed) + 1 or not all(isinstance(size, int) for size in sizes):
         return None
@@ -152,6 +152,6 @@ def _with_row_axes(
         nest = member.facts.nest
         own = {axis: member.rename.get(axis, axis) for axis in (*nest.axes, *nest.reduce_axes)}
         rename = {axis: names.get(now, now) for axis, now in own.items()}
-        turned = Member(member.facts, rename, {}, in_parts)
-        members.append(with_loads(turned, member.loads, moved, sums.buffers))
+        visited = Member(member.facts, rename, {}, in_parts)
+        members.append(with_loads(visited, member.loads, moved, sums.buffers))
     return replace(sums, axes=outer, members=tuple(members))

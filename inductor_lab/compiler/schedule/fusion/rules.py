@@ -91,8 +91,8 @@ def run_rules(
     """Run all rules, then apply the options: returns the verdicts, and whether to fuse."""
     verdicts = [_verdict(name, "legality", rule(subject)) for name, rule in legality.items()]
     legal = all(verdict.reason is None for verdict in verdicts)
-    asked = [(name, rule) for name, rule in profit.items() if name not in options.off]
-    verdicts += [_verdict(name, "profit", rule(subject)) for name, rule in asked]
+    enabled = [(name, rule) for name, rule in profit.items() if name not in options.off]
+    verdicts += [_verdict(name, "profit", rule(subject)) for name, rule in enabled]
     wanted = choice == "forced" or all(verdict.reason is None for verdict in verdicts)
     return tuple(verdicts), legal and wanted and choice in ("rules", "forced")
 
