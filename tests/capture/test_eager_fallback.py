@@ -318,7 +318,7 @@ def test_a_graph_that_torch_refuses_runs_in_eager_mode() -> None:
         y[1:].as_strided((2,), (2,)).zero_()
         return y
 
-    with pytest.warns(RunsUncompiled, match="AOTAutograd refuses it: .*as_strided"):
+    with pytest.warns(RunsUncompiled, match="AOTAutograd rejects it: .*as_strided"):
         result = lab.compile(writes_strides_of_a_slice)(ROW)
     torch.testing.assert_close(result, writes_strides_of_a_slice(ROW))
 

@@ -32,7 +32,7 @@ class Guard:
 
     kind     Dynamo's type of guard (`TENSOR_MATCH`, `EQUALS_MATCH`, `SHAPE`)
     code     the condition
-    source   the guarded object (`L['x']` is the local x, `G['K']` the global K); "" for torch's state
+    source   the guarded object (`L['x']`: the local x, `G['K']`: the global K); "" for torch's state
     span     the user's line that created the guard, if there is one
     """
 
@@ -83,7 +83,7 @@ class Instruction:
     depth   0 in the function itself, more in functions that were inlined
     stack   the symbolic stack before it, bottom first: names of FX nodes, constants, sources
     added   lines of the FX graph that it added
-    renamed names of FX nodes before and after: a result gets the name of the variable it is stored in
+    renamed names of FX nodes before and after: a result gets the name of its variable
     """
 
     depth: int

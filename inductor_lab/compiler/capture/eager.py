@@ -31,8 +31,8 @@ class EagerCost:
 
     calls         (operator, count) of those that compute something, in order of their first call
     bytes_read    each call reads each of its operands once; `bytes_written` likewise
-    kept          bytes that autograd keeps for the backward; `kept_inputs` of them are inputs of the
-                  graph, which stay in memory anyway
+    kept          bytes that autograd keeps for the backward; `kept_inputs` of them are inputs of
+                  the graph, which stay in memory anyway
     """
 
     calls: tuple[tuple[str, int], ...] = ()
