@@ -32,7 +32,7 @@ class Guard:
 
     kind     Dynamo's type of guard (`TENSOR_MATCH`, `EQUALS_MATCH`, `SHAPE`)
     code     the condition
-    source   the guarded object (`L['x']`: the local x, `G['K']`: the global K); "" for torch's state
+    source   the guarded object (`L['x']`: local x, `G['K']`: global K); "" for torch's state
     span     the user's line that created the guard, if there is one
     """
 
