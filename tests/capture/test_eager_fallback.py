@@ -29,7 +29,7 @@ def fresh() -> Iterator[None]:
 
 
 def why(function: Callable[..., Any], *args: Any) -> list[str]:
-    """The names of the rules that refuse the graphs of a call, all that do, and the line."""
+    """The names of all rules that refuse the graphs of a call, and the line."""
     found: list[str] = []
 
     def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
@@ -42,7 +42,7 @@ def why(function: Callable[..., Any], *args: Any) -> list[str]:
 
 
 def copied(example: Example) -> tuple[Any, ...]:
-    """New arguments that share memory as these do."""
+    """New arguments that share memory in the same way."""
     storages: dict[int, Any] = {}
 
     def copy(given: Any) -> Any:
