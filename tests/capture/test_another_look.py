@@ -1,4 +1,4 @@
-"""After a call that raised, or that had no operators, the next call is compiled."""
+"""A call that raised, or that had nothing to compile, does not keep the next one from compiling."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.capture import programs
 
 
 def _captured(fn, *inputs, **more):
-    """The graphs that Dynamo captures in one call."""
+    """The graphs Dynamo makes of one call."""
     graphs = []
 
     def backend(module, _):

@@ -187,7 +187,7 @@ def _modules_with(constant: str) -> list[Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--fresh", action="store_true", help="trace the programs again")
+    parser.add_argument("--fresh", action="store_true", help="create new schedules")
     parser.add_argument("--schedules", type=Path, help="where the schedules are kept")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)

@@ -87,10 +87,10 @@ def test_an_index_out_of_range_is_reported_with_its_line(language: str) -> None:
 
     options = {"check_bounds": True, "language": language}
     compiled = lab.compile(function, dynamic=True, options=options)
-    wrong = mock.patch.object(fits, "_from_the_front", lambda build, size, place, *_: place)
-    with wrong, pytest.raises(OutOfBounds, match=r"reaches element -\d+ of") as told:
+    wrong = mock.patch.object(fits, "_position_from_start", lambda build, size, place, *_: place)
+    with wrong, pytest.raises(OutOfBounds, match=r"reaches element -\d+ of") as caught:
         compiled(wave(6, 4), -2)
-    assert "x[n:] * 2" in str(told.value) or language == "triton"
+    assert "x[n:] * 2" in str(caught.value) or language == "triton"
 
 
 def test_bounds_checks_change_only_the_parameters() -> None:

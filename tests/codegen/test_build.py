@@ -106,8 +106,8 @@ def test_equal_reductions_share_an_accumulator() -> None:
 
 def test_equal_values_are_computed_once() -> None:
     sine = op("sin", load("x", ROW, COLUMN))
-    again = op("sin", load("x", ROW, COLUMN))
-    nest = Pointwise("o", (ROW, COLUMN), op("mul", sine, again))
+    same = op("sin", load("x", ROW, COLUMN))
+    nest = Pointwise("o", (ROW, COLUMN), op("mul", sine, same))
     tree = build_tree(group((ROW, COLUMN), nest, stored="o"), SHAPES)
     values = [s.value for s in walk(tree) if isinstance(s, Let)]
     assert [v.name for v in values if isinstance(v, Op)] == ["sin"]

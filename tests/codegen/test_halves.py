@@ -48,7 +48,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[torch.Tensor, ...]]] = {
 def test_results_agree_with_eager_mode(case: str) -> None:
     function, inputs = CASES[case]
     got, expected = Compiled()(function)(*inputs), function(*inputs)
-    loose = case in ("rows", "softmax", "sums of rows")  # other ways to exp and to sum
+    loose = case in ("rows", "softmax", "sums of rows")  # exp and sum are computed differently
     exact = {"rtol": 2e-3, "atol": 1e-3} if loose else {"rtol": 0, "atol": 0}
     torch.testing.assert_close(got, expected, equal_nan=True, **exact)
 
@@ -97,14 +97,14 @@ def test_an_exact_half_is_not_rounded_again(dtype: torch.dtype) -> None:
     It stays for the other 16-bit dtype.
     """
 
-    def turned(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def rotated(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         first, second = x.chunk(2, -1)
         return x * y + torch.cat([-second, first.abs()], -1) * y
 
     values, weights = torch.randn(40, 64).to(dtype), torch.randn(40, 64).to(dtype)
     values[3, 5:9] = torch.tensor([torch.nan, torch.inf, -torch.inf, -0.0], dtype=dtype)
-    c = lab.inspect(turned, values, weights)
-    torch.testing.assert_close(c.result, turned(values, weights), rtol=0, atol=0, equal_nan=True)
+    c = lab.inspect(rotated, values, weights)
+    torch.testing.assert_close(c.result, rotated(values, weights), rtol=0, atol=0, equal_nan=True)
     (kernel,) = c.graphs[0].forward.kernels
     assert str(kernel).count("lab_rounded<") == 4, str(kernel)
     other = torch.float16 if dtype is torch.bfloat16 else torch.bfloat16

@@ -1,4 +1,4 @@
-"""Sizes as Python text: what they compute, where they have parentheses, and what they import."""
+"""Sizes as Python text: values, parentheses and imports."""
 
 from __future__ import annotations
 

@@ -213,13 +213,13 @@ def test_loops_over_a_row_are_split_next_to_its_sums() -> None:
     """A norm followed by a rotation of halves, as for queries and keys: GCC did not vectorize the
     masks, with several statements each (650 instead of 450 µs in bfloat16)."""
 
-    def turned(a: torch.Tensor) -> torch.Tensor:
+    def rotated(a: torch.Tensor) -> torch.Tensor:
         a = a * torch.rsqrt(a.square().mean(-1, keepdim=True) + 1e-6)
         first, second = a.chunk(2, -1)
         return torch.cat([first * 2 - second * 3, second * 2 + first * 3], -1)
 
     compiled, heads = Compiled(), torch.randn(40, 64)
-    torch.testing.assert_close(compiled(turned)(heads), turned(heads))
+    torch.testing.assert_close(compiled(rotated)(heads), rotated(heads))
     (kernel,) = compiled.kernels
     assert "if (" not in str(kernel.code), str(kernel.code)
 
@@ -241,7 +241,7 @@ def test_reductions_are_split_where_a_mask_changes(first: bool) -> None:
     torch.testing.assert_close(c.result, reduced(values, sink), equal_nan=True)
     texts = "".join(str(kernel) for kernel in c.graphs[0].forward.kernels)
     assert "? in" not in texts and "if (" not in texts, texts
-    few, some = values[:2].repeat(1, 900), sink[:2]  # threads share what is inside of a point
+    few, some = values[:2].repeat(1, 900), sink[:2]  # threads share the loops inside a point
     torch.testing.assert_close(
         lab.compile(reduced)(few, some), reduced(few, some), equal_nan=True
     )

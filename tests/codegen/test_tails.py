@@ -97,7 +97,7 @@ def test_a_maximum_has_a_tail_for_one_element() -> None:
     assert "j0 = 0; j0 < 40" in whole, "half a register: compilers vectorize it"
 
 
-SIDE_BY_SIDE = {
+INTERLEAVED = {
     "a logarithm of a softmax's sum, of 100": (lambda x: x.logsumexp(-1), 100, True),
     "a softmax of 50": (lambda x: x.softmax(-1), 50, True),
     "a softmax of 64, which fills lines": (lambda x: x.softmax(-1), 64, False),
@@ -109,13 +109,13 @@ SIDE_BY_SIDE = {
 }
 
 
-@pytest.mark.parametrize("name", SIDE_BY_SIDE)
+@pytest.mark.parametrize("name", INTERLEAVED)
 def test_rows_with_exponentials_are_processed_together(name: str) -> None:
     """A logsumexp of 47 elements takes 29 instead of 158 ns per row, a softmax of 47 elements 72
     instead of 166 ns (one core with AVX-512, GCC 12, November 2026)."""
-    program, columns, turned = SIDE_BY_SIDE[name]
+    program, columns, transposed = INTERLEAVED[name]
     x = rows(columns, torch.float32).repeat(11, 1)
-    assert ("lab_turn" in code_of(program, x)) == turned
+    assert ("lab_turn" in code_of(program, x)) == transposed
     assert_close(lab.compile(program)(x), program(x), rtol=1e-5, atol=1e-6)
 
 

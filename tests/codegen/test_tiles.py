@@ -47,7 +47,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "two of them": lambda a, b: a.permute(2, 0, 1).contiguous() * b.permute(2, 0, 1).exp(),
     "one twice": lambda a, b: a.permute(2, 1, 0).contiguous() + a.permute(2, 1, 0).sin(),
     "rows apart": lambda a, b: a.permute(1, 2, 0).contiguous() + 1,
-    "both ways": lambda a, b: a.transpose(1, 2).contiguous() + b.reshape(b.shape[0], 70, -1),
+    "both directions": lambda a, b: a.transpose(1, 2).contiguous() + b.reshape(b.shape[0], 70, -1),
     "part of it": lambda a, b: a[:, 1:, 2:].permute(2, 0, 1).contiguous() * 2,
     "under a mask": lambda a, b: torch.nn.functional.pad(a.transpose(1, 2), (1, 2)) * 2,
     "gathered": lambda a, b: a.transpose(1, 2)[:, :, torch.arange(40) % 7] + 1,

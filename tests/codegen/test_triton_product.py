@@ -150,7 +150,7 @@ def test_a_product_compiles_to_tensor_core_instructions():
 
 
 def test_large_matrices_are_indexed_with_64_bits():
-    large = torch.empty((70_000, 32_768), dtype=torch.float16)  # nobody touches its memory
+    large = torch.empty((70_000, 32_768), dtype=torch.float16)  # its memory is never touched
     schedule = planned(torch.mm, large, torch.empty((32_768, 64), dtype=torch.float16))
     (group,) = schedule.groups
     text = str(triton_kernel(group, schedule.program.buffers, "wide"))

@@ -15,7 +15,7 @@ from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen import generate
 from inductor_lab.compiler.codegen.cpp import printer
 from inductor_lab.compiler.codegen.cpu import passes
-from inductor_lab.compiler.codegen.dedupe_kernels import Spelling, Twins
+from inductor_lab.compiler.codegen.dedupe_kernels import NumberedNames, Twins
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.ir.expr import Const, Expr, Load, Masked, Op, map_expr
 from inductor_lab.compiler.ir.index import ZERO, Axis, Index
@@ -84,8 +84,8 @@ def nearly_equal(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
         kept += [total] if keep else []
         x = torch.exp(x - total) @ w
     for keep in (True, False):
-        beside = torch.tanh(x)
-        kept += [beside] if keep else [beside @ w]
+        value = torch.tanh(x)
+        kept += [value] if keep else [value @ w]
         x = torch.exp(x) @ w
     return [x, *kept]
 
@@ -111,7 +111,7 @@ PROGRAMS: dict[str, Callable[[], Iterator[CompiledPart]]] = {
     "looked up": lambda: repeated(looked_up),
     "two places": lambda: parts_of(two_places, X, W, *torch.zeros(15, 32, 64).long()),
     "scattered": lambda: repeated(lambda x: x.index_add(0, torch.arange(4) % 3, x[:4])),
-    "side by side": lambda: parts_of(lambda *xs: [x + 1 for x in xs], X, W, X[:, :5], W),
+    "siblings": lambda: parts_of(lambda *xs: [x + 1 for x in xs], X, W, X[:, :5], W),
     "nearly equal": lambda: parts_of(nearly_equal, X, W),
     "combos": lambda: parts_of(two_sizes, X, W),
 }
@@ -136,8 +136,8 @@ def written(kernel: Kernel) -> Any:
 def test_a_copy_equals_the_printed_kernel(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     monkeypatch.setattr(passes, "STREAMED_BYTES", 0)
-    ways = Options(language="cpp"), Options(language="triton")
-    jobs = [(part.schedule, options) for part in PROGRAMS[name]() for options in ways]
+    languages = Options(language="cpp"), Options(language="triton")
+    jobs = [(part.schedule, options) for part in PROGRAMS[name]() for options in languages]
     copied = [generate.generate_kernels(*job) for job in jobs]
     monkeypatch.setattr(Twins, "kernel", lambda _, group, printed: printed(group))
     for job, kernels in zip(jobs, copied, strict=True):
@@ -165,7 +165,7 @@ def named(x: str, y: str, z: str, *nodes: str) -> tuple[Group, dict[str, Buffer]
 
 
 def key(group: Group, buffers: dict[str, Buffer], results: str = "") -> Hashable:
-    return Spelling(buffers).key(group, set(results))
+    return NumberedNames(buffers).key(group, set(results))
 
 
 def with_nest(group: Group, number: int, **changed: Any) -> Group:
@@ -180,7 +180,7 @@ def with_body(group: Group, number: int, change: Callable[[Expr], Expr]) -> Grou
     done: dict[int, Expr] = {}
 
     def value(node: Expr) -> Expr:
-        if id(node) not in done:  # what is shared stays shared
+        if id(node) not in done:  # shared nodes stay shared
             done[id(node)] = change(map_expr(node, value, lambda index: index))
         return done[id(node)]
 
@@ -209,9 +209,9 @@ CHANGES: dict[str, Callable[[Group], Group]] = {
     "the reduction": lambda g: with_nest(g, 0, kind="prod"),
     "axes of a nest": lambda g: with_nest(g, 0, reduce_axes=(Axis("i1", 15),)),
     "axes of the group": lambda g: replace(g, axes=()),
-    "what is stored": lambda g: replace(g, stored=frozenset("z")),
-    "what is combined": lambda g: replace(g, combined=tuple(with_each_nest(g))),
-    "what is inlined": lambda g: replace(g, nests=g.nests[:1], inlined={"z": g.nests[1]}),
+    "the stored buffers": lambda g: replace(g, stored=frozenset("z")),
+    "the combined groups": lambda g: replace(g, combined=tuple(with_each_nest(g))),
+    "the inlined nests": lambda g: replace(g, nests=g.nests[:1], inlined={"z": g.nests[1]}),
 }
 
 

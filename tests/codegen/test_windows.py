@@ -40,7 +40,7 @@ SHARED: dict[str, Function] = {
     ),
 }
 ALONE: dict[str, Function] = {
-    "side by side": pool(2, 2),
+    "adjacent": pool(2, 2),
     "one row": pool((1, 3)),
     "one column": pool((3, 1)),
     "with gaps": pool(3, 1, 0, dilation=2),

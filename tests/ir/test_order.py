@@ -1,4 +1,4 @@
-"""Comparisons of symbolic sizes."""
+"""What is known of the order of sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small models, forward and backward, as loop programs, compared with eager mode."""
+"""Small models, forward and backward, as loop programs against eager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decomposed attention becomes the library's fused attention, with the results of eager mode."""
+"""Attention written out goes to the library's fused attention, and gives what eager gives."""
 
 from __future__ import annotations
 

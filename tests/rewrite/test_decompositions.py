@@ -1,5 +1,4 @@
-"""The table of decompositions has its documented entries, and none for operators with a
-lowering."""
+"""The table of decompositions holds what it says, and nothing that lowering does itself."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ def test_what_is_added_is_not_in_the_core() -> None:
 
 
 def test_no_operator_is_both_lowered_and_taken_apart() -> None:
-    """Except a few that PyTorch may decompose earlier."""
+    """But for a few that PyTorch itself may take apart before it asks us."""
     assert lowered() & set(decomposition_table(lowered())) <= COMPOSITE
 
 

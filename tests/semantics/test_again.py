@@ -64,8 +64,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
 
 
 def traced_frames() -> int:
-    """The number of frames that TorchDynamo has traced, including frames without an operator, whose
-    code is not kept."""
+    """Of TorchDynamo, frames without an operator included: nothing is kept for these."""
     return int(torch._dynamo.utils.counters["frames"]["total"])
 
 

@@ -1,5 +1,4 @@
-"""Values that eager kernels reject, such as invalid probabilities or standard deviations, are
-rejected."""
+"""Values that eager's kernels refuse, as no probability or no standard deviation, are refused."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from torch.fx import Graph, Node
 
 from inductor_lab.compiler.accelerate.matmul_libraries import PRODUCTS
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.compiler.codegen.dedupe_kernels import same_text
+from inductor_lab.compiler.codegen.dedupe_kernels import text_key
 from inductor_lab.compiler.codegen.generate import generate_kernels
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.ir.match_matmul import DTYPES
@@ -137,7 +137,7 @@ class _Plan:
         for step in schedule.steps:
             if isinstance(step, Group):
                 kernel = next(kernels)
-                steps[same_text(kernel), step.origins] = kernel
+                steps[text_key(kernel), step.origins] = kernel
             elif step.op in FACTORS:
                 steps[step.op, step.origins] = step
         return _Plan(steps, schedule.program.buffers, options)

@@ -1,8 +1,5 @@
-"""Levels of forward-mode gradients.
-
-Graphs of torch.func enter and exit such a level.  torch allows one level per process, so a run that
-fails in between must exit it.
-"""
+"""Levels of forward-mode gradients: graphs of torch.func begin and end one, and torch admits one in
+a process, so a run that fails between them must not leave it on."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _exit = optional("torch._C._exit_dual_level")
 
 @contextmanager
 def level_ends() -> Iterator[None]:
-    """Exit a level that the block has entered, also if the block fails."""
+    """A level that the block begins ends with it, also if it fails."""
     before = _has_level()
     try:
         yield
@@ -27,7 +24,7 @@ def level_ends() -> Iterator[None]:
 
 
 def _has_level() -> bool:
-    """torch has no query for the current level, except trying to enter another one."""
+    """Torch tells nobody but who wants another."""
     try:
         return _enter is None or bool(_exit(level=_enter()))
     except RuntimeError:

@@ -32,40 +32,40 @@ class Twins:
     def __init__(self, buffers: Mapping[str, Buffer], results: Set[str]) -> None:
         self.buffers = buffers
         self.results = results
-        self.made: dict[Hashable, tuple[Kernel, Spelling]] = {}
+        self.made: dict[Hashable, tuple[Kernel, NumberedNames]] = {}
 
     def kernel(self, group: Group, printed: Callable[[Group], Kernel]) -> Kernel:
         """The renamed kernel of an equal group; if there is none, a new kernel from `printed`."""
-        spelling = Spelling(self.buffers)
-        key = spelling.key(group, self.results)
+        numbered = NumberedNames(self.buffers)
+        key = numbered.key(group, self.results)
         if key not in self.made:
-            self.made[key] = printed(group), spelling
+            self.made[key] = printed(group), numbered
             return self.made[key][0]
         kernel, other = self.made[key]
-        return _Renaming(other, spelling).kernel(kernel, group)
+        return _Renaming(other, numbered).kernel(kernel, group)
 
 
-class Spelling:
+class NumberedNames:
     """The names in a group, numbered in order of appearance."""
 
     def __init__(self, known: Mapping[str, Buffer]) -> None:
         self.known = known
         self.buffers: dict[str, int] = {}
         self.origins: dict[str, int] = {}
-        self._sets: dict[Origins, frozenset[int]] = {}
+        self._known_sets: dict[Origins, frozenset[int]] = {}
 
     def key(self, group: Group, results: Set[str]) -> Hashable:
         """Everything that a kernel depends on, with numbers instead of names."""
         nests = tuple(map(self._nest, (*group.nests, *group.inlined.values())))
         parts = tuple(map(self._part, group.parts))
-        described = tuple((self._described(name), name in results) for name in self.buffers)
+        described = tuple((self._buffer_facts(name), name in results) for name in self.buffers)
         return nests, parts, described
 
     def _part(self, part: Group) -> Hashable:
         """The nests of a part: which are inlined, and which are stored."""
         own = tuple(self._buffer(nest.buffer) for nest in part.nests)
         inlined, stored = map(self._buffer, part.inlined), frozenset(map(self._buffer, part.stored))
-        return part.axes, own, tuple(inlined), stored, self._those(part.origins)
+        return part.axes, own, tuple(inlined), stored, self._origin_numbers(part.origins)
 
     def _nest(self, nest: Nest) -> Hashable:
         named = ("buffer", "body", "origins")  # `base` is not: a scatter is the only user of it
@@ -73,43 +73,49 @@ class Spelling:
         nodes = list(nest.body.walk())
         places = {id(node): place for place, node in enumerate(nodes)}
         body = tuple(self._node(node, places) for node in nodes)
-        return type(nest), *kind, self._buffer(nest.buffer), self._those(nest.origins), body
+        return (
+            type(nest),
+            *kind,
+            self._buffer(nest.buffer),
+            self._origin_numbers(nest.origins),
+            body,
+        )
 
     def _node(self, node: Expr, places: Mapping[int, int]) -> Hashable:
         """A node, with its children as their positions in the walk."""
         below = tuple(places[id(child)] for child in node.children())
         match node:
             case Load(buffer, index, dtype, origins):
-                return self._buffer(buffer), index, dtype, self._those(origins)
+                return self._buffer(buffer), index, dtype, self._origin_numbers(origins)
             case Op(name, _, dtype, origins):
-                return name, below, dtype, self._those(origins)
+                return name, below, dtype, self._origin_numbers(origins)
             case Masked(origins=origins):
-                return below, self._those(origins)
+                return below, self._origin_numbers(origins)
             case _:
                 return node
 
     def _buffer(self, name: str) -> int:
         return self.buffers.setdefault(name, len(self.buffers))
 
-    def _those(self, origins: Origins) -> frozenset[int]:
-        if origins not in self._sets:
+    def _origin_numbers(self, origins: Origins) -> frozenset[int]:
+        if origins not in self._known_sets:
             for name in in_reading_order(origins - self.origins.keys()):
                 self.origins[name] = len(self.origins)
-            self._sets[origins] = frozenset(self.origins[name] for name in origins)
-        return self._sets[origins]
+            self._known_sets[origins] = frozenset(self.origins[name] for name in origins)
+        return self._known_sets[origins]
 
-    def _described(self, name: str) -> Hashable:
+    def _buffer_facts(self, name: str) -> Hashable:
         buffer = self.known[name]
-        return buffer.dtype, buffer.device, buffer.layout, self._those(buffer.origins)
+        return buffer.dtype, buffer.device, buffer.layout, self._origin_numbers(buffer.origins)
 
 
 class _Renaming:
     """Renames from a group to its twin."""
 
-    def __init__(self, old: Spelling, new: Spelling) -> None:
+    def __init__(self, old: NumberedNames, new: NumberedNames) -> None:
         self.buffers = dict(zip(old.buffers, new.buffers, strict=True))
         self.names = dict(zip(old.origins, new.origins, strict=True))
-        self._sets: dict[Origins, Origins] = {}
+        self._known_sets: dict[Origins, Origins] = {}
 
     def kernel(self, kernel: Kernel, group: Group) -> Kernel:
         """The kernel of `group`, with the function name of the other kernel."""
@@ -125,9 +131,9 @@ class _Renaming:
         return replace(kernel, code=Code.of(lines), parameters=parameters, group=group)
 
     def origins(self, old: Origins) -> Origins:
-        if old not in self._sets:
-            self._sets[old] = frozenset(self.names[name] for name in old)
-        return self._sets[old]
+        if old not in self._known_sets:
+            self._known_sets[old] = frozenset(self.names[name] for name in old)
+        return self._known_sets[old]
 
 
 def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
@@ -138,7 +144,7 @@ def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
     """
     first: dict[object, str] = {}
     for kernel in kernels:
-        key = same_text(kernel)
+        key = text_key(kernel)
         name = first.setdefault(key, kernel.name)
         if name == kernel.name:
             yield kernel
@@ -150,7 +156,7 @@ def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
             yield replace(kernel, name=name, code=Code.of(renamed))
 
 
-def same_text(kernel: Kernel) -> object:
+def text_key(kernel: Kernel) -> object:
     """A key that is equal for kernels whose text differs only in the name."""
     named = heading(kernel.group.origins)
     lines = (line.text for line in kernel.code.lines if line.text != named)

@@ -59,7 +59,7 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
     """
     device = run.device(run.program.buffers[nest.buffer].device)
     if isinstance(nest, Reduction) and nest.kind == "bisect":
-        whole = _with_bodies(nest.body, group.inlined)
+        whole = _inline_producers(nest.body, group.inlined)
         return run_nest(replace(nest, body=whole), run.env, run.symbols, device)
     axes = (*nest.axes, *nest.reduce_axes)
     bodies = {key: body for key, body in demand(nest, group.inlined).items() if body is not None}
@@ -69,7 +69,7 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
     temps: dict[Key, Temp] = {}
     for key in _in_order(bodies):
         body = _with_temps(bodies[key], temps)
-        value = _perhaps_outside(body) if guarded else body
+        value = _unread_if_masked(body) if guarded else body
         name = f"t{len(temps)}"
         env[name] = evaluate(value, axes, env, run.symbols, device)
         temps[key] = Temp(name, body.dtype)
@@ -80,7 +80,7 @@ def _run_nest(run: Run, nest: Nest, group: Group) -> torch.Tensor:
     return run_nest(nest, env, run.symbols, device)
 
 
-def _with_bodies(body: Expr, producers: Mapping[str, Pointwise]) -> Expr:
+def _inline_producers(body: Expr, producers: Mapping[str, Pointwise]) -> Expr:
     """The body with all producers inlined: a search evaluates it at places not known in advance."""
 
     def rebuild(node: Expr) -> Expr:
@@ -99,7 +99,7 @@ def _in_order(bodies: Mapping[Key, Expr]) -> Iterable[Key]:
     return (key for key in TopologicalSorter(needs).static_order() if key in bodies)
 
 
-def _perhaps_outside(body: Expr) -> Expr:
+def _unread_if_masked(body: Expr) -> Expr:
     """The value for a consumer that uses it under a mask.
 
     Where the mask is false, the indices may be out of range, so nothing may be read there.

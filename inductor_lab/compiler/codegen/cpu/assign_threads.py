@@ -59,11 +59,11 @@ def threads(tree: Tree, facts: Facts) -> Tree:
         if shared:
             new += (replace(loop, execution=execution) for loop in run if isinstance(loop, Loop))
         else:
-            new += _by_one(run, tree) if team else run
+            new += _on_one_thread(run, tree) if team else run
     return old_if_same(tuple(new), tree)
 
 
-def _by_one(run: Tree, tree: Tree) -> Tree:
+def _on_one_thread(run: Tree, tree: Tree) -> Tree:
     """Run the statements between parallel loops on one thread of a team.
 
     Every thread of the team reaches them, and one could read what another has already overwritten.

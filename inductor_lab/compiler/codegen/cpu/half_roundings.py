@@ -30,12 +30,12 @@ SAME_DIGITS = ("neg", "abs", "relu", "maximum", "minimum")
 
 def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
     """Store temps that are rounded to 16 bits and widened again as float32."""
-    made = [s for s in walk(tree) if isinstance(s, Let) and (rounds(s.value) or _chooses(s.value))]
+    made = [s for s in walk(tree) if isinstance(s, Let) and (rounds(s.value) or _is_where(s.value))]
     if not made:
         return tree
     widened: set[Expr | None] = set(map(_widened, nodes_in(tree)))
     for let in reversed(made):
-        if let.temp in widened and isinstance(let.value, Op) and _chooses(let.value):
+        if let.temp in widened and isinstance(let.value, Op) and _is_where(let.value):
             widened.update(let.value.args[1:])
     floats = {s.temp: Temp(s.temp.name, FLOAT) for s in made if s.temp in widened}
     held = {wide: half.dtype for half, wide in floats.items()}
@@ -72,7 +72,7 @@ def rounds(value: Expr) -> bool:
     return value.args[0].dtype is torch.float32
 
 
-def _chooses(value: Expr) -> bool:
+def _is_where(value: Expr) -> bool:
     """Is it a `where` of 16-bit values?"""
     return isinstance(value, Op) and value.name == "where" and value.dtype in HALF
 
@@ -80,12 +80,12 @@ def _chooses(value: Expr) -> bool:
 def _rounded(value: Expr, held: Mapping[Temp, torch.dtype]) -> Expr:
     """A 16-bit value as float32, rounded if necessary."""
     match value:
-        case Op("convert", (number,)) if _fits(number, value.dtype, held):
+        case Op("convert", (number,)) if _is_exact(number, value.dtype, held):
             return number
     return Op("convert", (value,), FLOAT)
 
 
-def _fits(number: Expr, dtype: torch.dtype, held: Mapping[Temp, torch.dtype]) -> bool:
+def _is_exact(number: Expr, dtype: torch.dtype, held: Mapping[Temp, torch.dtype]) -> bool:
     """Can this 16-bit dtype represent the float32 value exactly?"""
     match number:
         case Temp():
@@ -93,7 +93,7 @@ def _fits(number: Expr, dtype: torch.dtype, held: Mapping[Temp, torch.dtype]) ->
         case Op("convert", (narrow,)):
             return narrow.dtype is dtype
         case Op(name, args):
-            return name in SAME_DIGITS and all(_fits(arg, dtype, held) for arg in args)
+            return name in SAME_DIGITS and all(_is_exact(arg, dtype, held) for arg in args)
     return False
 
 

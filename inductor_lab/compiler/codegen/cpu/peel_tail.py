@@ -73,7 +73,7 @@ def _with_tail(loop: Loop, arrays: set[str]) -> Tree | None:
     little = stop - last in (0, lanes // 2) if compared else stop - last < SHORTEST_TAIL
     if little or stop - begin > LONGEST_ROW or lanes < FEWEST_LANES:
         return None
-    tail = tuple(_from(stmt, last, loop) for stmt in loop.body)
+    tail = tuple(_masked_before(stmt, last, loop) for stmt in loop.body)
     over = replace(loop, body=tail, begin=Index.constant_of(stop - lanes))
     return (over, replace(loop, end=Index.constant_of(last))) if last > begin else (over,)
 
@@ -100,7 +100,7 @@ def _lanes(loop: Loop) -> int:
     return REGISTER // min((d.itemsize for d in dtypes if d is not torch.bool), default=4)
 
 
-def _from(stmt: Stmt, last: int, loop: Loop) -> Stmt:
+def _masked_before(stmt: Stmt, last: int, loop: Loop) -> Stmt:
     """The statement; a sum or product uses its neutral value for elements before `last`."""
     if not isinstance(stmt, Accumulate) or stmt.kind not in ONCE:
         return stmt

@@ -47,7 +47,7 @@ def fetch_ahead(tree: Tree, facts: Facts) -> Tree:
         for position, stmt in enumerate(body):
             if isinstance(stmt, Loop):
                 seen = _read_in(body[:position])
-                stmt = _Fetches(point, seen, everything).loop(stmt)
+                stmt = _Prefetches(point, seen, everything).loop(stmt)
             new.append(stmt)
         return old_if_same(tuple(new), body)
 
@@ -55,7 +55,7 @@ def fetch_ahead(tree: Tree, facts: Facts) -> Tree:
 
 
 @dataclass(frozen=True)
-class _Fetches:
+class _Prefetches:
     """`seen`: what the point has read before a loop; `everything`: all that the point reads."""
 
     point: Axis | None
@@ -64,8 +64,8 @@ class _Fetches:
     threaded: bool = False
 
     def loop(self, loop: Loop) -> Loop:
-        goes_ahead = loop.kind is LoopKind.REDUCE and loop.step > 1
-        if goes_ahead and any(_fills(inner, loop) for inner in loop.body):
+        is_blocked_sum = loop.kind is LoopKind.REDUCE and loop.step > 1
+        if is_blocked_sum and any(_is_block_loop(inner, loop) for inner in loop.body):
             new: list[Stmt] = []
             for stmt in loop.body:
                 if isinstance(stmt, Loop):
@@ -121,7 +121,7 @@ class _Fetches:
         return list(found.values())
 
 
-def _fills(stmt: Stmt, wide: Loop) -> bool:
+def _is_block_loop(stmt: Stmt, wide: Loop) -> bool:
     """Is the statement the loop over one block of `wide`?"""
     return isinstance(stmt, Loop) and stmt.stop == stmt.begin + wide.step
 

@@ -60,7 +60,7 @@ def rows_in_results(tree: Tree, facts: Facts) -> Tree:
 
 def _kept_in_rows(body: Tree, longest: int) -> Tree:
     """The body of a point, with shared values in rows (local arrays)."""
-    numbers = _Numbers()
+    numbers = _ValueNumbers()
     seen: dict[tuple[Axis, int], str] = {}
     rows: dict[tuple[Axis, int], Local] = {}
     loops = _simple_loops(body, longest)
@@ -96,10 +96,10 @@ def _kept_in_results(body: Tree, streamed: Collection[str]) -> Tree:
 
     Not in `streamed` buffers: streaming stores bypass the caches.
     """
-    numbers = _Numbers()
+    numbers = _ValueNumbers()
     seen: dict[tuple[Axis, int], tuple[int, str]] = {}
     for position, loop in enumerate(body):
-        if not (isinstance(loop, Loop) and _is_simple(loop)) or _up_to(loop, LONGEST_ROW):
+        if not (isinstance(loop, Loop) and _is_simple(loop)) or _is_at_most(loop, LONGEST_ROW):
             continue
         for let, number in numbers.of(loop):
             key = (loop.axis, number)
@@ -143,7 +143,7 @@ def _may_be_kept(body: Tree, first: int, place: Load) -> bool:
 
 def _simple_loops(body: Tree, longest: int) -> list[Loop]:
     loops = (stmt for stmt in body if isinstance(stmt, Loop))
-    return [loop for loop in loops if _is_simple(loop) and _up_to(loop, longest)]
+    return [loop for loop in loops if _is_simple(loop) and _is_at_most(loop, longest)]
 
 
 def _is_simple(loop: Loop) -> bool:
@@ -151,11 +151,11 @@ def _is_simple(loop: Loop) -> bool:
     return not inside and loop.kind is not LoopKind.BISECT
 
 
-def _up_to(loop: Loop, longest: int) -> bool:
+def _is_at_most(loop: Loop, longest: int) -> bool:
     return isinstance(loop.axis.size, int) and loop.axis.size <= longest
 
 
-class _Numbers:
+class _ValueNumbers:
     """Value numbering: values that are equal at the same index of two loops have one number."""
 
     def __init__(self) -> None:

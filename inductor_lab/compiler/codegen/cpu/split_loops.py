@@ -101,20 +101,20 @@ def split(tree: Tree, facts: Facts) -> Tree:
         return tree
     if facts.plan.simd is Simd.INNER:
         shared = facts.plan.inner_threads
-        return each_loop(tree, lambda loop: _cut_row(loop, shared))
+        return each_loop(tree, lambda loop: _split_row(loop, shared))
     plan = facts.plan
     new = split_loops(tree, plan.threads, hint(plan.work) >= MOST_PIECES * GRAIN)
     return tree if new == tree else new
 
 
-def _cut_row(loop: Loop, shared: bool) -> Tree | None:
+def _split_row(loop: Loop, shared: bool) -> Tree | None:
     """The pieces of a loop over a row.
 
     Each piece of a reduction has a separate accumulator; they are combined.  A reduction that
     threads share (`shared`) is not split.
     """
     if loop.kind is LoopKind.SERIAL and _is_plain(loop):
-        return _cut(loop)
+        return _split_innermost(loop)
     plain = all(
         isinstance(stmt, Let | Store | When)
         or (isinstance(stmt, Accumulate) and stmt.position is None and stmt.found is None)
@@ -138,7 +138,7 @@ def _is_plain(loop: Loop) -> bool:
     return all(isinstance(stmt, Let | Store | When) for stmt in walk(loop.body))
 
 
-def _cut(loop: Loop) -> Tree:
+def _split_innermost(loop: Loop) -> Tree:
     """The pieces of an innermost loop; the loop itself if it is not split."""
     pieces = _pieces(loop, _step(loop))
     return (loop,) if pieces == [loop] else tuple(s for piece in pieces for s in _hoisted(piece))
@@ -154,21 +154,21 @@ def split_loops(body: Tree, threads: int = 0, large: bool = False) -> Tree:
     new: list[Stmt] = []
     for stmt in body:
         if isinstance(stmt, Loop) and stmt.kind is LoopKind.VECTOR:
-            new += _cut(stmt)
-        elif isinstance(stmt, Loop) and (copies := _copies(stmt)):
+            new += _split_innermost(stmt)
+        elif isinstance(stmt, Loop) and (copies := _unrolled(stmt)):
             new += copies
         elif isinstance(stmt, Loop):
-            cut = (large or threads <= 0) and _needs_no_masks(stmt)
+            cut = (large or threads <= 0) and _has_unvectorizable_masks(stmt)
             for loop in _pieces(stmt, 1) if cut else [stmt]:
                 inside = split_loops(loop.body, threads - 1, large)
                 made = replace(loop, body=inside)
-                new += _each_apart(made) if threads > 1 else (made,)
+                new += _distribute(made) if threads > 1 else (made,)
         else:
             new.append(stmt)
     return tuple(new)
 
 
-def _each_apart(loop: Loop) -> Tree:
+def _distribute(loop: Loop) -> Tree:
     """Distribute a loop over its inner loops, if its body contains only loops and values."""
     loops = [stmt for stmt in loop.body if isinstance(stmt, Loop)]
     lets = tuple(stmt for stmt in loop.body if isinstance(stmt, Let))
@@ -179,7 +179,7 @@ def _each_apart(loop: Loop) -> Tree:
     return tuple(replace(loop, body=drop_dead_values(body)) for body in bodies)
 
 
-def _needs_no_masks(loop: Loop) -> bool:
+def _has_unvectorizable_masks(loop: Loop) -> bool:
     """Does the innermost loop have a mask that compilers do not vectorize?
 
     Such a mask guards several values, or a strided load.
@@ -195,7 +195,7 @@ def _needs_no_masks(loop: Loop) -> bool:
     return False
 
 
-def _copies(loop: Loop) -> Tree:
+def _unrolled(loop: Loop) -> Tree:
     """The loop with its inner VECTOR loop fully unrolled; empty if this is not possible.
 
     The inner loop must have too few iterations for lanes, and the loop must contain nothing else.
@@ -214,7 +214,7 @@ def _copies(loop: Loop) -> Tree:
     )
     if not only or is_misread(replace(last, body=copies)):
         return ()
-    pieces = _cut(Loop(loop.axis, LoopKind.VECTOR, (*before, *copies)))
+    pieces = _split_innermost(Loop(loop.axis, LoopKind.VECTOR, (*before, *copies)))
     return () if size > 1 and any(map(is_guarded, pieces)) else pieces
 
 
@@ -222,7 +222,7 @@ def _pieces(loop: Loop, step: int) -> list[Loop]:
     size = loop.axis.size
     if isinstance(size, int) and size < SHORTEST_LOOP:
         return [loop]
-    bounds = _in_order(_changes(loop), size)
+    bounds = _ordered_cuts(_changes(loop), size)
     if len(bounds) >= MOST_PIECES + 2 or (len(bounds) == 2 and step == 1):
         return [loop]
     pieces = []
@@ -236,7 +236,7 @@ def _pieces(loop: Loop, step: int) -> list[Loop]:
     return pieces
 
 
-def _in_order(cuts: set[Size], size: Size) -> list[Size]:
+def _ordered_cuts(cuts: set[Size], size: Size) -> list[Size]:
     """0, the cuts in order, and the size.  A cut whose order is unknown (symbolic) is left out."""
     found: list[Size] = [0, size]
     for cut in sorted(cuts, key=lambda cut: (hint(cut), str(cut))):

@@ -47,7 +47,7 @@ from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp
 from inductor_lab.compiler.ir.index import Axis, Index
 from inductor_lab.compiler.ir.ops import POSITIONS
 
-ALONE = (LoopKind.BISECT, LoopKind.ORDERED)
+NEVER_SPLIT = (LoopKind.BISECT, LoopKind.ORDERED)
 
 
 def parts(tree: Tree, facts: Facts) -> Tree:
@@ -67,7 +67,7 @@ def threads_of(facts: Facts, levels: int = 1) -> Execution:
 
 
 def _shared(stmt: Stmt, facts: Facts) -> Tree:
-    if not isinstance(stmt, Loop) or stmt.kind in ALONE:
+    if not isinstance(stmt, Loop) or stmt.kind in NEVER_SPLIT:
         return (stmt,)
     columns = facts.plan.simd is Simd.COLUMNS
     if stmt.kind is LoopKind.REDUCE:
@@ -107,7 +107,7 @@ class _Parts:
                 before = Temp(f"part_{temp.name}", temp.dtype)
                 onward.append(Let(before, self._element(temp), acc.origins))
                 onward.append(Store(f"parts_{temp.name}", self.at, temp, acc.origins))
-            onward.append(_onward(acc))
+            onward.append(_combine_with_part(acc))
         starts = tuple(
             Init(a.name, a.kind, a.value.dtype, a.origins, tuple(map(self._element, _running(a))))
             for a in self.fed
@@ -158,7 +158,7 @@ class _Parts:
         return Accumulate(acc.name, acc.kind, value, None, acc.origins, found)
 
 
-def _onward(acc: Accumulate) -> Stmt:
+def _combine_with_part(acc: Accumulate) -> Stmt:
     """Combine the running value with the total of a part; an empty part has no position."""
     place, *best = (Temp(f"part_{temp.name}", temp.dtype) for temp in _running(acc))
     if not best:

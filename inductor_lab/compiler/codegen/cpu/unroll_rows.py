@@ -38,7 +38,7 @@ from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp, map_expr
 
 def steps(tree: Tree, facts: Facts) -> Tree:
     """Unroll short rows in loops that contain only such rows."""
-    return each_loop(tree, lambda loop: _written_out(loop) if _is_short(loop) else None)
+    return each_loop(tree, lambda loop: _unrolled(loop) if _is_short(loop) else None)
 
 
 def _is_short(point: Loop) -> bool:
@@ -59,7 +59,7 @@ def _is_short(point: Loop) -> bool:
     return summed and len(rows) < len(inside) and short and plain
 
 
-def _written_out(point: Loop) -> Tree:
+def _unrolled(point: Loop) -> Tree:
     arrays = {stmt.name: stmt for stmt in point.body if isinstance(stmt, Local)}
     return (replace(point, body=_body(point.body, arrays)),)
 

@@ -85,7 +85,7 @@ def windows(tree: Tree, facts: Facts) -> Tree:
             elif stmt.kind is LoopKind.PARALLEL:
                 new.append(replace(stmt, body=inside(stmt.body, level + 1)))
             elif stmt.kind is LoopKind.VECTOR and 0 < level >= facts.plan.threads:
-                new += _shared(stmt, rows)
+                new += _share_columns(stmt, rows)
             else:
                 new.append(stmt)
         return tuple(new)
@@ -94,7 +94,7 @@ def windows(tree: Tree, facts: Facts) -> Tree:
     return at_points(new, lambda body: (*rows.values(), *body)) if rows else tree
 
 
-def _shared(loop: Loop, rows: dict[str, Local]) -> Iterator[Stmt]:
+def _share_columns(loop: Loop, rows: dict[str, Local]) -> Iterator[Stmt]:
     """The loops that fill the rows, then the loop that reads them."""
     body: list[Stmt] = list(loop.body)
     for number, window in enumerate(_windows(loop)):

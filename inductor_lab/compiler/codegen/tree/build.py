@@ -62,25 +62,25 @@ class _Builder:
         self.buffers = buffers
         self.cut = cut
         self.stages = stages_of(group)
-        self.at = ValueEmitter(group, buffers)
+        self.emitter = ValueEmitter(group, buffers)
         self.rows: dict[Temp, tuple[PlacedNest, tuple[Axis, ...]]] = {}
         self.outer, self.inner = self._spaces()
 
     def tree(self) -> tuple[Stmt, ...]:
-        self.at.open()
+        self.emitter.open()
         steps = self.group.in_parts.steps if self.group.in_parts else ()
         points = self.outer.loops[: len(self.outer.loops) - len(steps)]
         for axis in self.outer.loops:
-            self.at.open(axis)
+            self.emitter.open(axis)
         for stage in self.stages:
-            self._stage(stage)
+            self._emit_stage(stage)
         self._wrap(steps, LoopKind.ORDERED)
-        self._rows_of_results()
+        self._emit_row_sums()
         loops_inside = any(stage.loops for stage in self.stages)
         kind = LoopKind.PARALLEL if loops_inside else LoopKind.VECTOR
         self._wrap(points[-1:], kind)
         self._wrap(points[:-1], LoopKind.PARALLEL)
-        return self.at.close()
+        return self.emitter.close()
 
     # ---- loops -------------------------------------------------------------------------------
 
@@ -135,23 +135,23 @@ class _Builder:
 
     # ---- statements --------------------------------------------------------------------------
 
-    def _stage(self, stage: Stage) -> None:
+    def _emit_stage(self, stage: Stage) -> None:
         for placed in stage.scalars:
-            self._together((placed,), ())
+            self._emit_loop((placed,), ())
         for together in stage.loops:
             spaces = self.inner[together[0].shape]
             serial = spaces[0].loops if len(spaces) == 2 else ()
             for axis in serial:
-                self.at.open(axis)
-            self._together(together, spaces[-1].loops)
+                self.emitter.open(axis)
+            self._emit_loop(together, spaces[-1].loops)
             self._wrap(serial, LoopKind.SERIAL)
 
-    def _together(self, nests: tuple[PlacedNest, ...], loops: tuple[Axis, ...]) -> None:
+    def _emit_loop(self, nests: tuple[PlacedNest, ...], loops: tuple[Axis, ...]) -> None:
         """Emit the nests of one loop: start accumulators, loop, then store the results."""
-        before = self.at.scopes[-1].body
+        before = self.emitter.scopes[-1].body
         start = len(before)
         for axis in loops:
-            self.at.open(axis)
+            self.emitter.open(axis)
         sums: dict[tuple[str, Expr], Accumulate] = {}
         values = [self._value(placed, sums) for placed in nests]
         scans = list(sums.values())
@@ -162,10 +162,10 @@ class _Builder:
             elif isinstance(placed.nest, Reduction):
                 results.append((placed, self._reduce(placed, placed.nest, value, sums)))
         for accumulate in list(sums.values())[len(scans) :]:
-            self.at.emit(accumulate)
+            self.emitter.emit(accumulate)
         for placed, value in zip(nests, values, strict=True):
             if not isinstance(placed.nest, Reduction):
-                self._store(placed, value)
+                self._emit_store(placed, value)
         in_order = any(isinstance(placed.nest, Scatter) for placed in nests)
         plain = LoopKind.ORDERED if in_order else LoopKind.SERIAL
         kind = LoopKind.SCAN if scans else LoopKind.REDUCE if sums else plain
@@ -176,25 +176,25 @@ class _Builder:
         ]
         for placed, result in results:
             if len(placed.levels) < 2:
-                self.at.bind_register(placed.nest.buffer, result)
-            self._store(placed, result)
+                self.emitter.bind_register(placed.nest.buffer, result)
+            self._emit_store(placed, result)
 
     def _value(self, placed: PlacedNest, sums: dict[tuple[str, Expr], Accumulate]) -> Expr:
         """The value of the body. For a scan: the running value, rounded to the buffer's dtype."""
         nest = placed.nest
-        value = self.at.value(nest.body.substitute(self._mapping(placed)), nest.origins)
+        value = self.emitter.value(nest.body.substitute(self._mapping(placed)), nest.origins)
         if not isinstance(nest, Scan):
             return value
         known = (nest.kind, value) in sums
         so_far = self._reduce(placed, nest, value, sums)
         if not known:
-            self.at.emit(sums[nest.kind, value])
-        self.at.bind_register(nest.buffer, so_far)
+            self.emitter.emit(sums[nest.kind, value])
+        self.emitter.bind_register(nest.buffer, so_far)
         dtype = self.buffers[nest.buffer].dtype
         if so_far.dtype != dtype:
-            rounded = self.at.value(Op("convert", (so_far,), dtype, nest.origins))
+            rounded = self.emitter.value(Op("convert", (so_far,), dtype, nest.origins))
             assert isinstance(rounded, Temp), "a conversion is computed"
-            self.at.bind_register(nest.buffer, rounded)
+            self.emitter.bind_register(nest.buffer, rounded)
             return rounded
         return so_far
 
@@ -211,7 +211,7 @@ class _Builder:
             shared = sums[key]
             sums[key] = replace(shared, origins=shared.origins | nest.origins)
         else:
-            name = self.at.fresh(value.dtype, "acc").name
+            name = self.emitter.fresh(value.dtype, "acc").name
             position = self._position(placed) if nest.kind in POSITIONS else None
             sums[key] = Accumulate(name, nest.kind, value, position, nest.origins)
         return Temp(sums[key].name, torch.int64 if nest.kind in POSITIONS else value.dtype)
@@ -222,32 +222,34 @@ class _Builder:
         """Add `value` to the part's running sum for this element of a row."""
         row = Temp(f"row_of_{placed.nest.buffer}", value.dtype)
         self.rows[row] = placed, loops
-        self.at.emit(Store(row.name, joined(loops), value, placed.nest.origins, "add"))
+        self.emitter.emit(Store(row.name, joined(loops), value, placed.nest.origins, "add"))
 
-    def _rows_of_results(self) -> None:
+    def _emit_row_sums(self) -> None:
         """Zero the sums before the loop over the steps of a part; store them after the loop."""
         for row, (placed, loops) in self.rows.items():
             size, origins = hint(product(axis.size for axis in loops)), placed.nest.origins
-            self.at.scopes[-1].body.insert(0, Local(row.name, row.dtype, (size,), origins, True))
+            self.emitter.scopes[-1].body.insert(
+                0, Local(row.name, row.dtype, (size,), origins, True)
+            )
             for axis in loops:
-                self.at.open(axis)
-            self._store(placed, Load(row.name, (joined(loops),), row.dtype, origins))
+                self.emitter.open(axis)
+            self._emit_store(placed, Load(row.name, (joined(loops),), row.dtype, origins))
             self._wrap(loops, LoopKind.SERIAL)
 
     def _wrap(self, loops: tuple[Axis, ...], kind: LoopKind) -> None:
         for axis in reversed(loops):
-            body = self.at.close()
-            self.at.emit(Loop(axis, kind, body))
+            body = self.emitter.close()
+            self.emitter.emit(Loop(axis, kind, body))
 
-    def _store(self, placed: PlacedNest, value: Expr) -> None:
+    def _emit_store(self, placed: PlacedNest, value: Expr) -> None:
         nest = placed.nest
         if nest.buffer in self.group.stored:
             mapping = self._mapping(placed)
             own = tuple(index.substitute(mapping) for index in stored_at(nest))
             flat = self.buffers[nest.buffer].layout.element(own)
             kind = nest.kind if isinstance(nest, Scatter) else "store"
-            place = self.at.resolved(flat, nest.origins)
-            self.at.emit(Store(nest.buffer, place, value, nest.origins, kind))
+            place = self.emitter.resolved(flat, nest.origins)
+            self.emitter.emit(Store(nest.buffer, place, value, nest.origins, kind))
 
     def _position(self, placed: PlacedNest) -> Index:
         """Row-major position among the reduced axes, or the position along the scanned axis."""

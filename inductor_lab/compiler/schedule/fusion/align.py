@@ -48,14 +48,14 @@ def _matching(
 ) -> dict[Axis, Axis]:
     pairs: dict[Axis, Axis] = {}
     for a, b in zip(here, there, strict=True):
-        for one, other in _alike(a, b):
+        for one, other in _axes_of_equal_stride(a, b):
             fresh = one not in pairs and other not in pairs.values()
             if fresh and one.size == other.size and one in first and other in second:
                 pairs[one] = other
     return pairs
 
 
-def _alike(here: Index, there: Index) -> Iterable[tuple[Axis, Axis]]:
+def _axes_of_equal_stride(here: Index, there: Index) -> Iterable[tuple[Axis, Axis]]:
     """Axes with the same stride in a dimension: i0 and i1 of `8*i0 + r0` and `8*i1 + r0`."""
     one, other = here.as_axis(), there.as_axis()
     if one is not None and other is not None:

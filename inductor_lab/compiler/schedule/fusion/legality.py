@@ -100,7 +100,7 @@ def same_point(pair: Pair) -> str | None:
     if pair.evaluated_on_demand or scatter_alone(pair):
         return None
     back = {other: one for one, other in pair.common.items()}
-    return _elsewhere(pair.first, pair.second, pair.common) or _elsewhere(
+    return _read_elsewhere(pair.first, pair.second, pair.common) or _read_elsewhere(
         pair.second, pair.first, back
     )
 
@@ -135,7 +135,7 @@ def axes_cover(first: Cluster, second: Cluster, common: Mapping[Axis, Axis]) -> 
     return all_first or all_second
 
 
-def _elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> str | None:
+def _read_elsewhere(maker: Cluster, reader: Cluster, common: Mapping[Axis, Axis]) -> str | None:
     for name, member in maker.made.items():
         for place in reader.loads.get(name, ()):
             if member.in_parts:

@@ -160,7 +160,7 @@ def parallelism(pair: Pair) -> str | None:
         return None
     for member in pair.merged.members:
         in_loop = member.accumulates or any(scans_read(pair.merged, member))
-        waits = _waits(member, pair.merged)
+        waits = _reads_own_reduction(member, pair.merged)
         longest = SERIAL_WORK if waits or points > 1 else 1
         if (waits or not in_loop) and member.facts.volume > longest:
             return (
@@ -234,7 +234,7 @@ def near(pair: Pair) -> str | None:
     return f"they are {distance} steps apart" if distance > FAR else None
 
 
-def _waits(member: Member, cluster: Cluster) -> bool:
+def _reads_own_reduction(member: Member, cluster: Cluster) -> bool:
     """Does the member load a reduction of its own kernel?"""
     makers = (cluster.made[name] for name in member.loads if name in cluster.made)
     return any(maker.accumulates and maker.scanned is None for maker in makers)
