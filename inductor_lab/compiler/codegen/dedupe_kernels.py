@@ -3,8 +3,9 @@
     buf3[i0] = tanh(buf2[i0])      # tanh_1         in0 = buf2, out0 = buf3, lines of tanh_1
     buf7[i0] = tanh(buf6[i0])      # tanh_2    →    in0 = buf6, out0 = buf7, lines of tanh_2
 
-Therefore the equal layers of a model are printed once.  Printing depends on names in one place, the
-order of an index's terms that are read from memory. Twins read the same names there.
+Therefore the equal layers of a model are printed once.  Names affect the printed text in one place:
+they determine the order of those terms of an index that are read from memory.  Twins read the same
+names there.
 
 Kernels whose printed text is equal also share one name (`shared`).
 

@@ -1,4 +1,4 @@
-"""Keep values that are rounded to 16 bits and then widened in float32.
+"""Keep a value in float32 if it is rounded to 16 bits and then widened again.
 
     t1 = half(t0 * 2)               t1 = float(half(t0 * 2))
     out0[i0] = float(t1) + 1    →   out0[i0] = t1 + 1

@@ -43,8 +43,10 @@ class Visit:
 
 
 def mixed_order_pairs(pair: Pair, shared: Sequence[str]) -> Iterator[Pair]:
-    """The pair, if one cluster sums over outer axes of the other: then it visits the points in the
-    order of the other.  Yields nothing otherwise."""
+    """Yield the pair, changed so that the sums visit the points in the order of the rows.
+
+    Yields nothing if neither cluster sums over outer axes of the other.
+    """
     first, second = pair.first, pair.second
     for rows, sums in ((first, second), (second, first)):
         summed = _summed(sums)
