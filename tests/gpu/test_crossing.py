@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from tests.codegen.test_crossing import biased_softmax, gelu, layer_norm
+from tests.codegen.test_mixed_order_reduction import biased_softmax, gelu, layer_norm
 
 pytestmark = [
     pytest.mark.gpu,

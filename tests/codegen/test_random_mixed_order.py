@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from inductor_lab.compiler.lower.passes import split_reductions
-from tests.codegen.test_crossing import BACKENDS
+from tests.codegen.test_mixed_order_reduction import BACKENDS
 
 ROWS: list[Callable[..., Any]] = [
     lambda x, w: F.layer_norm(x, (x.shape[-1],), w, w),
