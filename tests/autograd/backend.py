@@ -1,4 +1,4 @@
-"""A backend that only partitions: AOTAutograd, our cut, and plain execution of the two graphs."""
+"""A backend that only partitions: AOTAutograd, our partition, and interpretation of both graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inductor_lab.compiler.torch_door import torch_aot, torch_api
 
 @dataclass
 class PartitionOnly:
-    """Usable as `torch.compile(f, backend=PartitionOnly())`; keeps what it saw."""
+    """For `torch.compile(f, backend=PartitionOnly())`; records the graphs."""
 
     budget: float = 1.0
     decompositions: dict[Any, Any] | None = None
@@ -55,7 +55,7 @@ class PartitionOnly:
 
 
 def compiled(fn: Any, budget: float = 1.0, **more: Any) -> tuple[Any, PartitionOnly]:
-    """`fn` compiled by a fresh backend, and the backend."""
+    """`fn` compiled by a new backend, and the backend."""
     torch_api.reset()
     backend = PartitionOnly(budget)
     return torch.compile(fn, backend=backend, **more), backend

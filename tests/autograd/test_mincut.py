@@ -1,4 +1,4 @@
-"""The cut itself, on graphs small enough to see the answer."""
+"""The minimum cut, on graphs that are small enough to see the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training steps of small transformers through the partitioner."""
+"""Training steps of small transformers with the partitioner."""
 
 from __future__ import annotations
 

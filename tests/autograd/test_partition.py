@@ -1,4 +1,4 @@
-"""The cut: gradients stay right, and what is kept follows the budget."""
+"""The partition: gradients are correct, and the saved bytes depend on the budget."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_backward_is_compiled_with_its_forward(dynamic):
 
 
 def test_recomputation_waits_until_it_is_needed():
-    """At budget 0 the backward must not begin by running the whole forward."""
+    """At budget 0 the backward must not start by recomputing the complete forward."""
 
     def fn(x, w):
         for _ in range(4):
@@ -238,7 +238,8 @@ def test_an_input_that_is_written_to_after_it_was_read():
 
 
 def test_cross_entropy_saves_no_matrix_of_ones_and_zeros() -> None:
-    """The one in each row is compared for again: only the logits are as large as themselves."""
+    """The one in each row is recomputed by comparing positions: no other saved value is as large as
+    the logits."""
     x, target = torch.randn(64, 300, requires_grad=True), torch.arange(64)
     graph = lab.inspect(F.cross_entropy, x, target).graphs[0]
     large = [saved.name for saved in graph.partition.saved if saved.nbytes >= x.nbytes]

@@ -1,4 +1,4 @@
-"""A call that raised, or that had nothing to compile, does not keep the next one from compiling."""
+"""After a call that raised, or that had no operators, the next call is compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What eager does with a graph, counted on fake tensors, is what torch's profiler sees of eager."""
+"""The cost in eager mode, counted on fake tensors, equals what torch's profiler reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def conditions(x, w):
 
 @pytest.mark.parametrize("function", [norm, attention, conditions])
 def test_the_calls_are_those_that_the_profiler_sees(function) -> None:
-    """Outermost among themselves, and all that does something is inside of one of them."""
+    """The counted calls are the outermost ones; every other event that computes something is inside
+    one."""
     x, w = torch.randn(8, 16), torch.randn(16, 16)
     counted = lab.inspect(function, x, w).eager
     assert counted is not None
@@ -51,7 +52,7 @@ def op_of(event) -> str:
 
 
 def within(event, names) -> bool:
-    """Is this event, or one around it, one of these operators?"""
+    """Is this event, or one that contains it, one of these operators?"""
     while event is not None:
         if op_of(event) in names:
             return True
@@ -72,7 +73,7 @@ def trig(x, w):
 
 @pytest.mark.parametrize("function", [trig, norm, attention, conditions])
 def test_what_autograd_keeps_is_asked_of_autograd(function) -> None:
-    """Measured with eager's own hooks: each storage once, those of inputs apart."""
+    """Measured with eager mode's own hooks: each storage once, those of inputs separately."""
     inputs = [torch.randn(size, 16, requires_grad=True) for size in (8, 16)]
     graph = lab.inspect(function, *inputs).graphs[0]
     held: dict[int, torch.UntypedStorage] = {}
@@ -113,7 +114,7 @@ def cubes(x):
 
 
 def test_transforms_with_gradients_are_counted_as_without() -> None:
-    """torch.func admits no hooks on what autograd keeps, so its nodes are asked."""
+    """torch.func allows no hooks on saved tensors, so autograd's nodes are read."""
     x = torch.randn(8, requires_grad=True)
     without, both = (lab.inspect(torch.func.hessian(cubes), t).eager for t in (x.detach(), x))
     assert without is not None and without.kept == 0
@@ -123,7 +124,7 @@ def test_transforms_with_gradients_are_counted_as_without() -> None:
 
 @pytest.mark.parametrize("function", [trig, norm, attention, conditions])
 def test_nodes_of_autograd_say_what_hooks_say(function) -> None:
-    """Within a transform, hooks are not admitted: what is kept around it is the same."""
+    """Inside a transform, hooks are not allowed; the kept bytes outside it are the same."""
     inputs = [torch.randn(size, 16, requires_grad=True) for size in (8, 16)]
 
     def transformed(x, w):
@@ -153,7 +154,7 @@ def test_the_count_changes_nothing(tmp_path) -> None:
 
 
 def test_what_a_graph_holds_itself_is_not_touched() -> None:
-    """An optimizer's parameters and state are attributes of its graph, and written in place."""
+    """An optimizer's parameters and state are attributes of its graph, and are written in place."""
     parameters = [torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2, 2))]
     optimizer = torch.optim.AdamW(parameters, lr=0.1, foreach=False)
     for parameter in parameters:

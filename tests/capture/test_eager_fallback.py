@@ -29,7 +29,7 @@ def fresh() -> Iterator[None]:
 
 
 def why(function: Callable[..., Any], *args: Any) -> list[str]:
-    """The names of the rules that refuse the graphs of a call, all that do, and the line."""
+    """The names of all rules that refuse the graphs of a call, and the line."""
     found: list[str] = []
 
     def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
@@ -42,7 +42,7 @@ def why(function: Callable[..., Any], *args: Any) -> list[str]:
 
 
 def copied(example: Example) -> tuple[Any, ...]:
-    """New arguments that share memory as these do."""
+    """New arguments that share memory in the same way."""
     storages: dict[int, Any] = {}
 
     def copy(given: Any) -> Any:
@@ -318,7 +318,7 @@ def test_a_graph_that_torch_refuses_runs_in_eager_mode() -> None:
         y[1:].as_strided((2,), (2,)).zero_()
         return y
 
-    with pytest.warns(RunsUncompiled, match="AOTAutograd refuses it: .*as_strided"):
+    with pytest.warns(RunsUncompiled, match="AOTAutograd rejects it: .*as_strided"):
         result = lab.compile(writes_strides_of_a_slice)(ROW)
     torch.testing.assert_close(result, writes_strides_of_a_slice(ROW))
 

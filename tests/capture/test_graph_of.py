@@ -18,7 +18,7 @@ from tests.capture import programs
 
 
 def _captured(fn, *inputs, **more):
-    """The graphs Dynamo makes of one call."""
+    """The graphs that Dynamo captures in one call."""
     graphs = []
 
     def backend(module, _):

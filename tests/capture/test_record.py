@@ -1,4 +1,4 @@
-"""What is heard from Dynamo while it compiles."""
+"""What the listener records while Dynamo compiles."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_symbols_and_guards_on_them():
 
 
 def test_a_symbol_of_two_tries_is_told_once():
-    """Dynamo traces a frame with a graph break a second time, and makes its symbols anew."""
+    """Dynamo traces a frame with a graph break a second time, and creates its symbols again."""
 
     def in_two_graphs(x):
         y = x * x.shape[0]
@@ -186,7 +186,7 @@ def test_inspecting_once_more_is_no_recompile():
 
 
 def test_a_break_in_torchs_own_code_is_at_the_users_line_that_asks() -> None:
-    """A module of torch's has no line of the user's, and that of `lab.inspect` is ours."""
+    """A module of torch has no line of the user, and the line of `lab.inspect` is ours."""
     layer = torch.nn.Linear(2, 2)
     layer.register_full_backward_hook(lambda module, given, made: None)
     found = lab.inspect(layer, torch.ones(1, 2, requires_grad=True))
@@ -197,7 +197,7 @@ def test_a_break_in_torchs_own_code_is_at_the_users_line_that_asks() -> None:
 
 
 def test_lines_of_a_reloaded_module_are_those_of_the_file_as_it_is(tmp_path, monkeypatch) -> None:
-    """Python keeps the lines of a file once it has shown one, and torch takes them from there."""
+    """Python caches the lines of a file after it has printed one, and torch uses that cache."""
     file = tmp_path / "reloaded_here.py"
     first = "def f(x):\n    y = x.sin()\n    return y + 1\n"
     file.write_text(first)

@@ -222,4 +222,4 @@ def test_without_a_required_name_the_import_says_which() -> None:
         (said,) = processes.messages(
             context, import_without, (name,), 120, processes.Clock()
         )
-        assert f"lacks what inductor_lab cannot do without: {name}" in said
+        assert f"lacks names that inductor_lab needs: {name}" in said

@@ -1,4 +1,4 @@
-"""Arithmetic of library calls is what torch's own counter says."""
+"""Flops of library calls equal those of torch's own counter."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_so_it_is_for_a_backward() -> None:
 
 
 def _library_flops(compiled: lab.Compilation) -> int:
-    """Of all calls, without the loops."""
+    """Flops of all library calls, without the loops."""
     total = compiled.after.flops
     return total - sum(g.cost.flops for part in compiled.parts for g in part.schedule.groups)
 

@@ -33,7 +33,7 @@ def number(size, at):
 
 
 def value(index, at):
-    """The plain integer that an index is, with axes and symbols at the given numbers."""
+    """The integer value of an index, with axes and symbols at the given numbers."""
     total = number(index.constant, at)
     for atom, factor in index.terms:
         match atom:
@@ -48,7 +48,7 @@ def value(index, at):
 
 
 def everywhere(axes, **symbols):
-    """All points of the axes, with the symbols as given."""
+    """All points of the axes, with the given symbols."""
     names = {sympy.Symbol(s, integer=True, positive=True): v for s, v in symbols.items()}
     for point in points(*(range(number(axis.size, names)) for axis in axes)):
         yield {**names, **dict(zip(axes, point, strict=True))}
@@ -66,7 +66,7 @@ FACTORS = (-3, -1, 0, 1, 2, 3, 4, 6, 8, 12, 24)
 
 
 def grown(inner, divisors=DIVISORS, factors=FACTORS):
-    """Bigger terms from smaller ones: an index and the function that says what it should be."""
+    """Larger terms from smaller ones: an index, and a function that computes its expected value."""
     divisor, factor = st.sampled_from(divisors), st.sampled_from(factors)
     pair = st.tuples(inner, inner)
     return st.one_of(

@@ -1,4 +1,4 @@
-"""The interpreter: what every operation, index form and reduction means, on real tensors."""
+"""The interpreter: the meaning of every operation, index form and reduction, on real tensors."""
 
 import json
 import math

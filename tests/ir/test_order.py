@@ -1,4 +1,4 @@
-"""What is known of the order of sizes."""
+"""Comparisons of symbolic sizes."""
 
 from __future__ import annotations
 

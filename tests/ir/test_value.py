@@ -1,4 +1,4 @@
-"""Values that another process wrote to disk."""
+"""Values that another process has written to disk."""
 
 import os
 import pickle
@@ -20,7 +20,7 @@ sys.stdout.buffer.write(pickle.dumps(Op("sin", (load,), torch.float32, frozenset
 
 
 def test_a_value_of_another_process_is_found_among_our_own() -> None:
-    """Hashes of strings are others there."""
+    """Hashes of strings differ between processes."""
     load = Load("x", (Index.of(Axis("i0", 4)),), torch.float32)
     ours = Op("sin", (load,), torch.float32)
     environment = {**os.environ, "PYTHONHASHSEED": "7"}

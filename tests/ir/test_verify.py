@@ -1,4 +1,4 @@
-"""Every rule of the verifier accepts a legal program and refuses the one that breaks just it."""
+"""Every rule of the verifier accepts a legal program and refuses one that breaks only this rule."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def buffer(name, kind="computed", size=(4, 8), dtype=f32):
 
 
 def program(*steps, buffers=(), inputs=("x",), outputs=(), constants=None):
-    """`x` is a float input of 4 x 8, `y` an int64 one of 4; results are buffers as given."""
+    """`x` is a float input of 4 x 8, `y` an int64 input of 4; other buffers are given."""
     given = [buffer("x", "input"), *buffers]
     return LoopProgram("p", inputs, {b.name: b for b in given}, steps, outputs, constants or {})
 

@@ -1,4 +1,4 @@
-"""Compile a function with lowering as the last phase: what runs is the interpreted loop program."""
+"""Compile a function up to lowering, and run the interpreted loop program."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.tracing import through_aot
 
 @dataclass
 class Lowered:
-    """Makes a function run as verified loop programs, and keeps the programs."""
+    """Runs a function as verified loop programs, and keeps the programs."""
 
     options: Options = field(default_factory=Options)
     programs: list[LoopProgram] = field(default_factory=list)
 
     def aot(self, function: Callable[..., Any], dynamic: bool = False) -> Callable[..., Any]:
-        """Traced by AOTAutograd alone: quick, arguments are tensors only."""
+        """Traced only by AOTAutograd: fast, but arguments must be tensors."""
         return aot_function(
             function,
             fw_compiler=self.compiler("forward"),
@@ -53,7 +53,7 @@ class Lowered:
         return compile_graph
 
     def externs(self) -> Counter[str]:
-        """How often each library operator is called, in all programs."""
+        """The number of calls of each library operator, in all programs."""
         return Counter(
             step.op
             for program in self.programs

@@ -1,4 +1,4 @@
-"""What a GPU's operators read from elsewhere; fake tensors stand for those of a GPU."""
+"""CPU tensors that operators of a GPU read; fake tensors replace those of a GPU."""
 
 from __future__ import annotations
 

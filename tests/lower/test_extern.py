@@ -1,4 +1,4 @@
-"""Calls of ATen whose arguments or results are out of the ordinary."""
+"""Calls of ATen with unusual arguments or results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.lower.lowering import Lowered, assert_same
     torch.__version__.startswith("2.11"), reason="torch 2.11 drops the check before our backend"
 )
 def test_a_check_that_only_raises_is_kept() -> None:
-    """linalg.cholesky asks `_linalg_check_errors`, an op with effects and without results."""
+    """linalg.cholesky calls `_linalg_check_errors`, an op with effects and without results."""
     compiled = Lowered().aot(torch.linalg.cholesky)
     good, bad = torch.eye(3) * 4, -torch.eye(3)
     assert_same(compiled(good), torch.linalg.cholesky(good))

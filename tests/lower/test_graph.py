@@ -1,4 +1,4 @@
-"""Whole graphs: results, constants, symbols, random numbers, and what is refused."""
+"""Complete graphs: results, constants, symbols, random numbers, and errors."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_a_missing_lowering_is_an_error_of_ours() -> None:
 
 
 def test_a_registry_can_be_given() -> None:
-    """`neg` as `2 * x`: what a lesson on debugging does."""
+    """`neg` as `2 * x`: a lesson on debugging does that."""
 
     def doubled(build: Builder, x: TensorValue) -> TensorValue:
         return build.pointwise(build.op("mul", build.const(2, x.dtype), build.load(x, x.index)))
@@ -248,7 +248,7 @@ def test_an_operator_has_one_lowering() -> None:
 
 
 def test_a_cpu_scalar_travels_to_the_device_that_reads_it() -> None:
-    """The program for a GPU is looked at, not run."""
+    """The program for a GPU is inspected, not run."""
     with FakeTensorMode():
         x, scalar = torch.empty(4, 6, device="cuda"), torch.empty(())
         module = make_fx(lambda x, s: (x * s, x.to("cpu", torch.float64)))(x, scalar)

@@ -1,5 +1,7 @@
-"""Results that wait for groups of channels, on a GPU that is not here: the programs are run nest by
-nest, and kernel by kernel, with torch."""
+"""Consumers of statistics over groups of channels, on a GPU that this machine does not have.
+
+torch runs the programs nest by nest and kernel by kernel.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def normed(x: Any, w: Any, b: Any, groups: int) -> Any:
 
 
 def of_pairs(x: Any, w: Any, b: Any, groups: int) -> Any:
-    """Groups of groups: what is read by fours waits for what was read by twos."""
+    """Nested groups: groups of four depend on groups of two."""
     twos = x - x.unflatten(1, (-1, 2)).sum((2, 3, 4))[..., None, None].repeat_interleave(2, 1)
     fours = twos.unflatten(1, (-1, 4)).amax((2, 3, 4))[..., None, None].repeat_interleave(4, 1)
     return twos * w[:, None, None] / fours + b[:, None, None]
@@ -44,7 +46,7 @@ def test_values(function: Any, channels: int, groups: int) -> None:
 
 
 def repeated(x: Any) -> Any:
-    """Each mean of a row, twice: computed in groups of two."""
+    """Each row mean twice: computed in groups of two."""
     return x.mean(1).repeat_interleave(2)
 
 

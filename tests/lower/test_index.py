@@ -1,4 +1,4 @@
-"""A concatenation of few parts is loops; of many, the library's."""
+"""A concatenation of few inputs is loops; one of many inputs is a library call."""
 
 from __future__ import annotations
 

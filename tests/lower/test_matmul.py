@@ -1,4 +1,4 @@
-"""A row times weights kept in few bits is a loop nest; other products stay the library's."""
+"""A row times quantized weights is a loop nest; other products stay library calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def shifted(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.T
 
 
 def halves(w: torch.Tensor) -> torch.Tensor:
-    """Two weights of four bits for each one of eight."""
+    """Two 4-bit weights in each byte."""
     low, high = (w & 15) - 8, (w >> 4) & 15
     return torch.stack((low, high), -1).reshape(N, 2 * K)
 
@@ -43,7 +43,7 @@ def pairs(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Ten
 
 
 def groups(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
-    """Each run of 24 weights has a scale of its own."""
+    """Each group of 24 weights has its own scale."""
     weight = w.reshape(N, -1, 24).to(x.dtype) * (scale[:, None] * bias[:4])[..., None]
     return x @ weight.reshape(N, K).t()
 
@@ -54,7 +54,7 @@ def groups_of_pairs(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias:
 
 
 def quarters(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
-    """Four weights of two bits in each byte."""
+    """Four 2-bit weights in each byte."""
     parts = torch.stack([(w >> shift) & 3 for shift in (0, 2, 4, 6)], -1).reshape(N, 4 * K)
     return torch.nn.functional.linear(torch.cat((x, x, x, x), 1), parts.to(x.dtype) - 1.5)
 
@@ -98,7 +98,7 @@ def across(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Te
 
 
 def side_by_side(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.Tensor):
-    """The low halves first: the columns are not made of neighbours."""
+    """The low halves come first, so adjacent weights are not in one byte."""
     weight = torch.cat((w & 15, w >> 4), 1)
     return torch.nn.functional.linear(torch.cat((x, x), 1), weight.to(x.dtype))
 
@@ -147,7 +147,7 @@ def test_products_of_tiny_matrices_are_loops(sizes: tuple[int, ...], dtype: torc
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 def test_tiny_matrices_of_one_column(language: str) -> None:
-    """Nothing is summed up: Triton has no loop to do it in."""
+    """The sum has one term: Triton has no loop for it."""
     torch.manual_seed(0)
     a, b = torch.randn(5, 6, 1), torch.randn(5, 1, 4)
     found = lab.inspect(lambda a, b: torch.bmm(a, b) + 1, a, b, options={"language": language})

@@ -1,4 +1,4 @@
-"""Small models, forward and backward, as loop programs against eager."""
+"""Small models, forward and backward, as loop programs, compared with eager mode."""
 
 from __future__ import annotations
 

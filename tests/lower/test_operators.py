@@ -1,4 +1,4 @@
-"""Each operator that has a lowering, in the dtypes it is used with, against eager."""
+"""Each operator that has a lowering, in its usual dtypes, compared with eager mode."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORT = (torch.float32, torch.bfloat16)
 
 
 def some(dtype: torch.dtype, *shape: int, positive: bool = False) -> torch.Tensor:
-    """Numbers with both signs where the dtype has them, none of them 0."""
+    """Nonzero numbers, of both signs if the dtype has them."""
     if dtype is torch.bool:
         return torch.rand(shape) > 0.5
     if dtype.is_floating_point:
@@ -212,7 +212,7 @@ def test_two_operands(function: Callable[..., Any], dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("b", ALL, ids=str)
 @pytest.mark.parametrize("a", ALL, ids=str)
 def test_promotion_is_pytorchs(a: torch.dtype, b: torch.dtype) -> None:
-    """Dimensions count: a 0-dim tensor does not widen within its category."""
+    """Dimensions count: a 0-dim tensor does not widen the dtype within its category."""
 
     def function(
         x: torch.Tensor, y: torch.Tensor, scalar: torch.Tensor
@@ -334,7 +334,7 @@ def test_gradients(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_next_float_has_the_bits_of_eagers(dtype: torch.dtype) -> None:
-    """Also from zero, from the largest and the least numbers, and where there is none."""
+    """Also for zero, for the largest and the smallest numbers, and if there is no next float."""
     ends = torch.finfo(dtype)
     numbers = [0, 1, 2.5, ends.max, ends.tiny, ends.tiny / 1024, ends.smallest_normal * ends.eps]
     ones = torch.tensor([*numbers, torch.inf, torch.nan], dtype=dtype)

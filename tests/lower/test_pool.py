@@ -1,4 +1,4 @@
-"""Pooling: values, the places of maxima with ties and NaN, and gradients, without any library."""
+"""Pooling: values, positions of maxima with ties and NaN, and gradients, without any library."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def image(dims: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def with_ties(x: torch.Tensor) -> torch.Tensor:
-    """Few different values, among them infinities and many NaN."""
+    """Few different values, with infinities and many NaN."""
     few = (x * 2).round() / 2
     few = torch.where(few == -1, -torch.inf, torch.where(few == 1.5, torch.inf, few))
     return torch.where((x * 10).frac().abs() < 0.15, torch.nan, few)
@@ -124,7 +124,7 @@ def test_gradient_of_means(name: str) -> None:
 
 
 def check_gradient(function: Pool, x: torch.Tensor) -> None:
-    """Eager's gradient, for weights that differ from place to place."""
+    """Compares with the gradient of eager mode, for weights that differ between positions."""
     torch.manual_seed(1)
     result = function(x)
     weights = torch.randn_like(result)
@@ -175,7 +175,7 @@ def test_symbolic_sizes(name: str) -> None:
 
 
 def test_adaptive_windows_cover_everything_once() -> None:
-    """`readers` is exactly the other way round of `kernel`, for all small sizes."""
+    """`readers` is the exact inverse of `kernel`, for all small sizes."""
     for size in range(1, 12):
         for results in range(1, 12):
             reads = {

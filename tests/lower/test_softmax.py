@@ -1,4 +1,4 @@
-"""Softmax of long rows from parts: the same numbers, with rows of nothing and of infinities too."""
+"""Softmax of long rows in parts: the same values, also for empty rows and rows with infinities."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def short_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def strange(dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Rows with parts of -inf, and rows of -inf, with NaN, with inf, and with large numbers."""
+    """Rows with parts of -inf, rows of -inf, and rows with NaN, with inf, and with large
+    numbers."""
     x = 3 * torch.randn(ROWS, LENGTH, generator=torch.Generator().manual_seed(0))
     x[0, :200] = -INF
     x[1] = -INF

@@ -1,4 +1,4 @@
-"""Reductions in two steps: what is cut, and that nothing but the order of sums changes."""
+"""Reductions in two steps: which are split, and that only the order of sums changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def floats(*shape: int) -> torch.Tensor:
 
 
 def rounded(*shape: int) -> torch.Tensor:
-    """Few different values, so that the extremes are there many times."""
+    """Few different values, so that the extremes occur many times."""
     return floats(*shape).round()
 
 
@@ -35,7 +35,7 @@ def one_nan(*shape: int) -> torch.Tensor:
     return values
 
 
-# name: function, arguments, whether it is cut
+# name: function, arguments, whether it is split
 Case = tuple[Callable[..., Any], torch.Tensor, bool]
 CASES: dict[str, Case] = {
     "sum": (lambda x: (x * 2).sum(), floats(100_000), True),
@@ -103,7 +103,7 @@ def test_nothing_is_cut_for_the_cpu() -> None:
 
 @pytest.mark.parametrize(("rows", "parts"), [(1200, 300), (1206, 9)])
 def test_rows_are_cut_for_a_gpu_where_their_parts_fill_it(rows: int, parts: int) -> None:
-    """Of 1206 rows there are 301 parts at the most; 201 are the next that leave no rest."""
+    """1206 rows have at most 301 parts; 201 is the next number of parts without a remainder."""
     c = lab.inspect(lambda x: (x.softmax(1), x.sum(0)), floats(rows, 512), target="cuda:90")
     part = c.graphs[0].forward
     assert f"p0<{parts}" in str(part.loops), str(part.loops)
@@ -140,7 +140,7 @@ MOMENTS: dict[str, tuple[torch.Tensor, tuple[int, ...], tuple[int, int] | None]]
 
 @pytest.mark.parametrize("name", MOMENTS)
 def test_where_moments_are_cut(name: str) -> None:
-    """(parts, elements of one): one block holds a part, and it is one piece of memory."""
+    """(parts, elements per part): one block holds a part, and a part is contiguous in memory."""
     x, dims, expected = MOMENTS[name]
     c = lab.inspect(
         lambda x: torch.var_mean(x, dims), x.half().float(), options={"language": "triton"}
@@ -179,7 +179,7 @@ def test_moments_of_parts(dtype: torch.dtype, keepdim: bool) -> None:
 
 @pytest.mark.parametrize("offset, first", [(0.0, 0.0), (1000.0, 1000.0), (0.0, 100.0)])
 def test_moments_of_columns_from_one_of_their_elements(offset: float, first: float) -> None:
-    """Also where the mean is far from zero, and where the element is far from the mean."""
+    """Also if the mean is far from zero, and if the element is far from the mean."""
     x = floats(8, 48, 48, 64) + offset
     x[:, :, 0] = first
 

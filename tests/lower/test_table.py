@@ -1,4 +1,4 @@
-"""Index tables whose numbers are known: their pieces, and programs that read them."""
+"""Index tables with known numbers: their pieces, and programs that read them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_innermost_loops_neither_gather_nor_check(name: str) -> None:
 
 
 def test_dynamic_sizes_and_changed_tables() -> None:
-    """A table that is an input is no constant, whatever it held when the function was compiled."""
+    """A table that is an input is not a constant, whatever its value was at compile time."""
     pick = lab.compile(lambda x, i: x[:, i])
     x = image(3, 40)
     for table in (torch.arange(40), torch.arange(39, -1, -1), torch.randint(0, 40, (40,))):

@@ -1,4 +1,4 @@
-"""Views cost nothing: they change the index of a load, and keep it affine where it can be."""
+"""Views cost nothing: they change the index of a load, and keep it affine if possible."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_the_docstring_example() -> None:
 
 
 def test_as_strided_needs_a_storage_that_is_known() -> None:
-    """A view beyond what the input covers goes to ATen, with the input itself."""
+    """A view outside the input is left to ATen, with the input itself."""
     x = torch.randn(6, 6)[:, :3]
     lowered = Lowered()
     actual = lowered.aot(lambda x: x.as_strided((3, 3), (6, 2)) + 1)(x)

@@ -1,4 +1,4 @@
-"""Inputs that are written to: in their own storage where nobody reads the old value any more."""
+"""Writes to inputs: in their own storage if no step needs the old value later."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def one_into_both(x: torch.Tensor, y: torch.Tensor) -> None:
 
 
 def masked(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The new value reads the old one under a mask, what follows reads all of it."""
+    """The new value reads the old one under a mask; later steps read all of the new one."""
     old = x.clone()
     x.copy_(torch.nn.functional.pad(x[1:-1], (0, 0, 1, 1)))
     return old * 2, old.sin()
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], int, int]] = {
-    # function, number of inputs, how many of them get their new value in place
+    # function, number of inputs, number of inputs whose new value is computed in place
     "add_one": (add_one, 1, 1),
     "and_return": (and_return, 1, 1),
     "old_and_new": (old_and_new, 1, 1),
@@ -176,8 +176,8 @@ GRADIENTS = (product_with_old, product_with_both, keeps_what_it_returns, new_val
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("function", GRADIENTS)
 def test_gradients_need_the_value_that_was_there(function: Any, dynamic: bool) -> None:
-    """The forward overwrites what the backward reads; each call is made three times, for later ones
-    go past AOTAutograd."""
+    """The forward overwrites what the backward reads.  Each call is made three times, because later
+    calls skip AOTAutograd's wrapper."""
     compiled = lab.compile(function, dynamic=dynamic)
     for _ in range(3):
         seen = []

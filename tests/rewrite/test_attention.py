@@ -1,4 +1,4 @@
-"""Attention written out goes to the library's fused attention, and gives what eager gives."""
+"""Decomposed attention becomes the library's fused attention, with the results of eager mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which collectives join, and what may not: on graphs whose nodes say no more than their shapes."""
+"""Which collectives are merged and which must not be, in graphs whose nodes have only shapes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Builder:
         return self.call(c10d.wait_tensor.default, self.call(c10d.all_reduce.default, x, kind, "0"))
 
     def joined(self, *outputs: Node, **options: Any) -> list[int]:
-        """How many tensors each message of the result has, in order."""
+        """The number of tensors in each message of the result, in order."""
         self.graph.output(outputs)
         result = rewrite(GraphModule({}, self.graph), "forward", Options(**options))
         result.module.graph.lint()

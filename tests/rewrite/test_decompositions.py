@@ -1,4 +1,5 @@
-"""The table of decompositions holds what it says, and nothing that lowering does itself."""
+"""The table of decompositions has its documented entries, and none for operators with a
+lowering."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ def test_what_is_added_is_not_in_the_core() -> None:
 
 
 def test_no_operator_is_both_lowered_and_taken_apart() -> None:
-    """But for a few that PyTorch itself may take apart before it asks us."""
+    """Except a few that PyTorch may decompose earlier."""
     assert lowered() & set(decomposition_table(lowered())) <= COMPOSITE
 
 

@@ -1,4 +1,4 @@
-"""Operators over lists of tensors are calls for each tensor, and mean the same."""
+"""Operators over lists of tensors become one call for each tensor, with the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every identity fires where it should, changes no bit of any result, and is quiet elsewhere."""
+"""Every identity applies where it should, changes no bit of any result, and applies nowhere
+else."""
 
 import pytest
 import torch
@@ -42,14 +43,14 @@ def traced(function, *inputs):
 
 
 def fired(module):
-    """Names of the identities that fired, in order, and the new module."""
+    """Names of the applied identities, in order, and the new module."""
     result = rewrite(module, "forward", Options(), record=False)
     result.module.graph.lint()
     return [f.rule for f in result.fired if f.rule in RULES], result.module
 
 
 def bits(tensor):
-    """The bytes of a tensor, all NaN alike."""
+    """The bytes of a tensor; all NaN are equal."""
     if tensor.is_floating_point():
         tensor = torch.where(tensor.isnan(), torch.full_like(tensor, nan), tensor)
     return tensor.contiguous().view(torch.uint8)
@@ -61,16 +62,16 @@ def same(a, b):
 
 
 def used(f):
-    """Something is computed from the result, so that it is no output itself."""
+    """The result is used by another op, so that it is not an output itself."""
     return lambda *inputs: aten.flip.default(f(*inputs), [0])
 
 
 def of_pairs(x):
-    """Neighbours as complex numbers."""
+    """Adjacent elements as complex numbers."""
     return torch.view_as_complex(x.view(4, 2, 2))
 
 
-# rule: (function that it improves, its input), (function that it must leave alone, its input)
+# rule: (function that it changes, its input), (function that it must not change, its input)
 CASES = {
     "mul_one": [(lambda x: x * 1, floats), (lambda x: x * 1.0, ints)],
     "div_one": [(lambda x: x / 1, floats), (lambda x: x / 1, ints)],
@@ -213,7 +214,7 @@ def test_round_trips():
     assert not holds(torch.float64, torch.int64)
 
 
-# ---- outputs stay what AOTAutograd promised --------------------------------------------------
+# ---- outputs keep the properties that AOTAutograd has reported -------------------------------
 
 
 @pytest.mark.parametrize(

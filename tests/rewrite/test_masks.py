@@ -1,4 +1,4 @@
-"""Masks of attention that allow all, or what is causal, are no masks; the numbers stay."""
+"""Attention masks that allow everything, or that are causal, are removed; results do not change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Mask = Callable[[torch.Tensor], torch.Tensor]
 
 
 def bidirectional(x: torch.Tensor) -> torch.Tensor:
-    """As transformers makes it for BERT."""
+    """The mask of transformers for BERT."""
     places = torch.arange(x.shape[-2], device=x.device) + 0
     allowed = places[None, None, :, None] >= 0
     return allowed.expand(x.shape[0], -1, x.shape[-2], x.shape[-2])
@@ -30,8 +30,11 @@ def causal(x: torch.Tensor) -> torch.Tensor:
 
 
 def packed(x: torch.Tensor, longest: int = ROWS) -> torch.Tensor:
-    """As transformers makes it for a decoder: sequences one after the other would begin where the
-    positions do; these are read by an embedding, and as angles, too."""
+    """The mask of transformers for a decoder.
+
+    Packed sequences would begin where the positions do.  An embedding reads the positions too, and
+    so do angles.
+    """
     places = torch.arange(x.shape[-2], device=x.device)[None] % longest
     angles = places[:, None].float().transpose(1, 2) @ x[0, 0, :1]
     x = x + F.embedding(places, x[0, 0]) + angles.cos()
@@ -59,7 +62,7 @@ def window(x: torch.Tensor) -> torch.Tensor:
 
 
 def rows_alone(x: torch.Tensor) -> torch.Tensor:
-    """Of the data, and with gaps in its last dimension."""
+    """Computed from the data, with gaps in its last dimension."""
     return (x[0, 0, :, :1] > -9).expand(x.shape[-2], x.shape[-2])
 
 
@@ -71,9 +74,9 @@ def attend(mask: Mask) -> Callable[[torch.Tensor], torch.Tensor]:
 
 
 def changed(mask: Mask, device: str = "cpu") -> tuple[Any, Any]:
-    """The mask and `is_causal` of the only call, after.
+    """The mask and `is_causal` of the only call, after the pass.
 
-    "meta" stands for a GPU: fake tensors of one need a torch that is built for it.
+    "meta" replaces a GPU: fake GPU tensors need a CUDA build of torch.
     """
     modules: list[torch.fx.GraphModule] = []
 
@@ -142,7 +145,7 @@ def test_numbers_and_gradients_stay(mask: Mask) -> None:
 
 @pytest.mark.parametrize("mask", [bidirectional, causal, added])
 def test_rows_that_are_all_minus_infinity_are_what_eager_makes_of_them(mask: Mask) -> None:
-    """Eager takes another kernel where there is a mask; it makes the same of such rows."""
+    """Eager mode uses another kernel for a mask; the result for such rows is the same."""
     x = torch.full((N, H, ROWS, D), torch.inf)
 
     def function(x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Definitions of ours against eager: values and gradients, without any library."""
+"""Our own definitions compared with eager mode: values and gradients, without any library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POWERS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf"))
 
 
 def rows(*shape: int) -> torch.Tensor:
-    """Numbers of which several rows are the same, so that some distances are 0."""
+    """Numbers with several equal rows, so that some distances are 0."""
     torch.manual_seed(5)
     x = torch.randn(shape)
     x[..., 1, :] = x[..., 0, :]
@@ -35,7 +35,7 @@ def check(
         weights = torch.randn_like(expected)
         gradients = [torch.autograd.grad(y, wanted, weights) for y in (actual, expected)]
         assert_same(*gradients, rtol=1e-4, atol=1e-5)
-    called = set(lowered.externs()) - {"inductor_lab.evaluated.default"}  # a check, no library
+    called = set(lowered.externs()) - {"inductor_lab.evaluated.default"}  # a check
     assert called <= (library or set())
 
 

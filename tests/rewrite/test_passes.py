@@ -1,4 +1,4 @@
-"""The passes: what goes, what stays, what is recorded, and where a node came from."""
+"""The passes: which nodes are removed or kept, what is recorded, and the origins of nodes."""
 
 import pytest
 import torch
@@ -73,7 +73,7 @@ def test_special_values_are_folded_exactly(fill):
         lambda x: x + torch.rand(8) * 2,  # random
         lambda x: x[0, 0] + torch.arange(5000) * 2,  # large
         lambda x: x[0, 0] + torch.arange(3000) * 2,  # not one value, and too large to keep
-        lambda x: x + torch.full((8,), 2.0),  # nothing to compute
+        lambda x: x + torch.full((8,), 2.0),  # already a constant
         lambda x: x * 2 * 3,  # depends on an input
         lambda x: x + torch.full((1,), 2.0).expand(8),  # a view
     ],
@@ -248,11 +248,11 @@ def test_unknown_name():
         run(example, x, rewrites_off=("pow_seven",))
 
 
-# ---- the real thing: graphs as AOTAutograd makes them ----------------------------------------
+# ---- graphs of AOTAutograd -------------------------------------------------------------------
 
 
 def aot(function, *inputs):
-    """Compile with torch.compile; the ATen graphs, rewritten, run in place of the originals."""
+    """Compile with torch.compile; the rewritten ATen graphs run in place of the originals."""
     seen = []
 
     def compiler(module, example_inputs):

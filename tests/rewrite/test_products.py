@@ -1,5 +1,8 @@
-"""Products of matrices: on a GPU padded to whole vectors, and few rows without their bias; on a CPU
-without instructions for 16-bit numbers in float32."""
+"""Rewrites of matrix products.
+
+On a GPU: padding to whole vectors, and few rows without their bias.  On a CPU without 16-bit
+instructions: products in float32.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ def always_pays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def traced(fn: Callable[..., Any], *given: torch.Tensor) -> GraphModule:
-    """The graph of a function for tensors of a GPU, which need not be there."""
+    """The graph of a function of GPU tensors; the GPU need not exist."""
     with FakeTensorMode():
         fakes = [torch.empty(x.shape, dtype=x.dtype, device="cuda") for x in given]
         return make_fx(fn)(*fakes)
@@ -39,7 +42,8 @@ def ops(module: GraphModule) -> Counter[str]:
 
 
 def same(fn: Callable[..., Any], *given: torch.Tensor, **tolerance: float) -> Counter[str]:
-    """The rewritten graph gives what the function gives, laid out alike; its operators."""
+    """Checks that the rewritten graph has the results and layouts of the function; returns its
+    operators."""
     work = rewrite(traced(fn, *given), "forward", Options()).module
     result, expected = work(*given), fn(*given)
     torch.testing.assert_close(result, expected, **tolerance)

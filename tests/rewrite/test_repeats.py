@@ -1,4 +1,4 @@
-"""A graph in which calls were copied is the graph that a trace makes."""
+"""A graph with copied calls equals the graph of a complete trace."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ TABLE = decomposition_table(lowered())
 
 
 class Traced(Exception):
-    """AOTAutograd is through."""
+    """Raised when AOTAutograd has traced the graph."""
 
 
 def graph_of(fn: Any, args: tuple[Any, ...], table: dict[Any, Any], **how: Any) -> GraphModule:
-    """The inference or joint graph, as AOTAutograd gives it to a compiler."""
+    """The inference or joint graph that AOTAutograd passes to a compiler."""
     found: list[GraphModule] = []
 
     def stop(graph: GraphModule, *_: Any, **__: Any) -> Any:
@@ -53,7 +53,7 @@ def described(value: Any) -> Any:
 
 
 def lines(graph: GraphModule) -> Iterator[tuple[Any, ...]]:
-    """Each node with its metadata, numbers of the process aside."""
+    """Each node with its metadata, without numbers of this process."""
     nodes = graph.graph.nodes
     first = min((n.meta["seq_nr"] for n in nodes if "seq_nr" in n.meta), default=0)
     for node in nodes:

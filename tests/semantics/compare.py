@@ -1,4 +1,5 @@
-"""A compiled call against the same call in eager mode: results, arguments, gradients, aliasing."""
+"""Compare a compiled call with the same call in eager mode: results, arguments, gradients,
+aliasing."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def wave(*size: int) -> torch.Tensor:
-    """Numbers of both signs, no two alike."""
+    """Distinct numbers of both signs."""
     count = torch.Size(size).numel()
     return torch.arange(1.0, 1 + count).reshape(size).sin()
 
@@ -44,7 +45,7 @@ def same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def sharing(*values: Any) -> list[tuple[int, int]]:
-    """Which tensors share storage, as pairs of positions."""
+    """The pairs of tensors that share storage, by position."""
     places = [
         leaf.untyped_storage().data_ptr()
         for leaf in leaves(list(map(leaves, values)))
@@ -54,7 +55,8 @@ def sharing(*values: Any) -> list[tuple[int, int]]:
 
 
 def check_call(function: Callable[..., Any], make: Callable[[], Sequence[Any]], **options: Any):
-    """Results with their strides, what happened to the arguments, and who shares memory."""
+    """Compares results with their strides, the arguments after the call, and which tensors share
+    memory."""
     ours, theirs = make(), make()
     expected = function(*theirs)
     found = lab.compile(function, **options)(*ours)

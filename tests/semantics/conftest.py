@@ -1,4 +1,4 @@
-"""Each test compiles anew, from the same random state."""
+"""Each test compiles again, with the same random state."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Functions of an int or a float from Python, which torch makes symbolic after its second value.
+"""Functions of a Python int or float, which torch makes symbolic when it gets a second value.
 
-`python -m tests.semantics.numbers` checks all of them in all ways; the tests take some.
+`python -m tests.semantics.numbers` checks all functions in all modes; the tests check some.
 """
 
 from __future__ import annotations
@@ -346,7 +346,7 @@ def lines(text: str) -> list[str]:
 
 
 def function(text: str, number: str) -> Callable[..., Any]:
-    """The function of a number and a matrix that a text stands for."""
+    """The function of a number and a matrix with this source text."""
     if text in STATEMENTS:
         body = f"    b = a.clone()\n    {text}\n    return {STATEMENTS[text]}"
     else:
@@ -360,7 +360,7 @@ def function(text: str, number: str) -> Callable[..., Any]:
 
 
 def outcome(run: Callable[..., Any], number: float) -> Any:
-    """What it returns and what it leaves of its matrix, or the exception that it raises."""
+    """The result and the changed matrix, or the exception."""
     a = wave(6, 4)
     try:
         return [*leaves(run(number, a)), a]
@@ -369,7 +369,7 @@ def outcome(run: Callable[..., Any], number: float) -> Any:
 
 
 def check(text: str, values: Iterable[float], **options: Any) -> None:
-    """The compiled function agrees with the plain one for all values, errors included."""
+    """The compiled function agrees with the original one for all values, including errors."""
     torch.compiler.reset()
     plain = function(text, "x" if isinstance(next(iter(values)), float) else "n")
     compiled = torch.compile(plain, backend="inductor_lab", options=options or None)

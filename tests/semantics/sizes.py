@@ -1,4 +1,4 @@
-"""Functions of tensors whose sizes change from call to call, with inputs of a given size."""
+"""Functions of tensors whose sizes change between calls, with inputs of a given size."""
 
 from __future__ import annotations
 

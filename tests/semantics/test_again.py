@@ -64,7 +64,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
 
 
 def traced_frames() -> int:
-    """Of TorchDynamo, frames without an operator included: nothing is kept for these."""
+    """The number of frames that TorchDynamo has traced, including frames without an operator, whose
+    code is not kept."""
     return int(torch._dynamo.utils.counters["frames"]["total"])
 
 

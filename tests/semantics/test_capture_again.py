@@ -1,4 +1,4 @@
-"""torch may give up a capture in the middle, and start again: only the last attempt is shown."""
+"""torch may abort a capture and restart it: only the last attempt is recorded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Net(torch.nn.Module):
 ], ids=["inspect", "ours", "eager"])  # fmt: skip
 @pytest.mark.parametrize("fn", [refuses, around, Net()], ids=["function", "callee", "module"])
 def test_what_raised_is_compiled_in_a_later_call(fn, call) -> None:
-    """TorchDynamo gives up the code of a call that raises."""
+    """TorchDynamo skips the code of a call that has raised."""
     lab.inspect(lambda x: x + 1, torch.ones(3))
     for _ in range(2):
         with pytest.raises(ValueError, match="refused"):

@@ -1,8 +1,8 @@
-"""Floats that become integers, at the bounds of each integer and beyond them.
+"""Conversions of floats to integers, at the bounds of each integer dtype and beyond them.
 
-C++ defines no result where the integer cannot hold the float. Ours is eager's on x86: through int32
-or int64, so that it wraps around. For uint32 eager's vector loop differs from its loop over single
-elements; ours is the latter.
+C++ defines no result if the integer cannot hold the float.  Our result is that of eager mode on
+x86: through int32 or int64, so that it wraps around.  For uint32 eager's vector loop and its loop
+over single elements differ; we use the latter.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def to_all(x: torch.Tensor) -> list[torch.Tensor]:
 
 
 def check(found: list[torch.Tensor], x: torch.Tensor, how: str = "") -> None:
-    """`folded` constants of uint32 may be what either loop of eager makes of them."""
+    """`folded` constants of uint32 may have the result of either of eager's loops."""
     for ours, target in zip(found, INTEGERS, strict=True):
         expected = x.to(target) if how == "folded" else eager(x, target)
         rows = zip(
@@ -69,7 +69,7 @@ def test_a_cast_at_the_bounds(source: torch.dtype, run: str) -> None:
 
 @pytest.mark.parametrize("source", FLOATS, ids=str)
 def test_a_constant_beyond_the_bounds(source: torch.dtype) -> None:
-    """A compiler that converts the constant itself makes the nearest integer of it."""
+    """A C++ compiler that converts the constant at compile time would use the nearest integer."""
     numbers = [v for v in BEYOND if source is not torch.float16 or not 65504 < abs(v) < math.inf]
     x = torch.ones(40, dtype=source)
 

@@ -1,4 +1,5 @@
-"""Integers divided by zero raise as in eager, wherever the division has gone; floats do not."""
+"""Integer division by zero raises as in eager mode, in every kind of kernel; floats do not
+raise."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 def given(dtype: torch.dtype, rows: int = 16) -> tuple[torch.Tensor, torch.Tensor]:
-    """Nothing is divided by zero yet."""
+    """Inputs without a zero divisor."""
     x = torch.arange(1, 1 + rows * 64).reshape(rows, 64) % 100
     return x.to(dtype), (x % 5 + 2).to(dtype)
 
@@ -80,7 +81,7 @@ def test_floats_and_literals_are_not_looked_at() -> None:
 def test_nothing_is_divided_where_there_is_nothing(
     function: Callable[[int, torch.Tensor], torch.Tensor], language: str
 ) -> None:
-    """A divisor that is the same for a whole loop is tested only if the loop runs."""
+    """A divisor that is constant in a loop is tested only if the loop runs."""
     x = torch.arange(1, 8)
     compiled = lab.compile(function, dynamic=True, options={"language": language})
     for n in (3, 7, 5, 4, 10):

@@ -1,4 +1,4 @@
-"""Sizes that change from call to call: the same results, and few compilations."""
+"""Sizes that change between calls: the same results, and few compilations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ TOLERANCE = {"rtol": 1e-4, "atol": 1e-4}
 
 
 def graphs_of(function, calls, backend) -> int:
-    """How many graphs torch.compile captures for some calls, whose results are checked."""
+    """The number of graphs that torch.compile captures for some calls, whose results are
+    checked."""
     torch.compiler.reset()
     count = 0
 
@@ -80,7 +81,7 @@ def test_marked_dimension(name: str) -> None:
 
 
 def test_two_results_in_one_memory_go_into_the_next_graph() -> None:
-    """Neither is a view of the other: Dynamo could not tell where the base's sizes come from."""
+    """Neither is a view of the other: Dynamo could not find the source of the base's sizes."""
 
     def function(x):
         half = x.to(torch.bfloat16)
@@ -99,7 +100,7 @@ def test_two_results_in_one_memory_go_into_the_next_graph() -> None:
 )
 @pytest.mark.parametrize("write", [lambda x: x.add_(1), lambda x: x[..., ::2].mul_(2)])
 def test_a_view_of_a_written_input_has_the_gaps_of_the_input(view, write) -> None:
-    """`aot_eager` gives it the strides of what was computed."""
+    """`aot_eager` gives it the strides of the computed value."""
 
     def function(x):
         write(x)
@@ -115,7 +116,7 @@ def test_a_view_of_a_written_input_has_the_gaps_of_the_input(view, write) -> Non
 
 
 def merged(x):
-    """A view, but only for an even number of rows: two dimensions become one by a guard."""
+    """A view, but only for an even number of rows: a guard merges two dimensions."""
     return x[::2].transpose(0, -1).flatten()
 
 

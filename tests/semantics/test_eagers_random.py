@@ -1,4 +1,5 @@
-"""`fallback_random`: the numbers of eager mode, and its generator afterwards."""
+"""`fallback_random`: the random numbers of eager mode, and the state of its generator
+afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`flex_attention`: the user's functions become loop nests, with eager's values and gradients."""
+"""`flex_attention`: the user's functions become loop nests, with the values and gradients of eager
+mode."""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ from tests.scripts import script
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 LANGUAGES = [None, "triton", *(["cpp"] if DEVICE == "cpu" else [])]
-"""Of kernels that keep no matrix of scores; Triton's interpreter runs them on a CPU."""
+"""Languages of kernels that store no matrix of scores; Triton's interpreter runs them on a CPU."""
 LENGTH = 160
 WORDS = torch.arange(LENGTH, device=DEVICE) // 50
-"""The document that each of the tokens belongs to."""
+"""The number of the document of each token."""
 
 
 def causal(b: Any, h: Any, i: Any, j: Any) -> Any:
@@ -41,7 +42,7 @@ def same_document(b: Any, h: Any, i: Any, j: Any) -> Any:
 
 
 def later_rows(b: Any, h: Any, i: Any, j: Any) -> Any:
-    """In some rows nothing may be looked at."""
+    """In some rows everything is masked."""
     return (i > 10) & (i != 100) & (i >= j - 3) & (h >= 0) & (b >= 0)
 
 
@@ -55,7 +56,7 @@ def alibi(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def gradients_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch refuses them on the CPU, where it could compute them."""
+    """torch rejects gradients on the CPU, although it could compute them."""
     monkeypatch.setattr("torch.nn.attention.flex_attention._validate_device", lambda *given: None)
 
 
@@ -116,7 +117,7 @@ def _with_gradients(function: Callable[..., Tensor], given: list[Tensor]) -> lis
 
 
 def steps(result: Tensor) -> list[int]:
-    """The strides that say something: a dimension of one element may have any."""
+    """The relevant strides: a dimension of size 1 may have any stride."""
     return [step for step, size in zip(result.stride(), result.shape, strict=True) if size > 1]
 
 
@@ -125,7 +126,7 @@ def test_values_gradients_and_strides_are_those_of_eager(name: str) -> None:
     case = CASES[name]
     expected = _with_gradients(_function(case), _given(case))
     compiled = lab.compile(_function(case), fullgraph=True)
-    # the sums of powers are kept in float32 for the backward
+    # the sums of exponentials are saved in float32 for the backward
     for result, wanted in zip(_with_gradients(compiled, _given(case)), expected, strict=True):
         torch.testing.assert_close(result, wanted, rtol=1e-5, atol=1e-5)
         assert steps(result) == steps(wanted)
@@ -157,7 +158,7 @@ def test_gradients_of_what_the_functions_read() -> None:
 
 
 def rule_of(part: CompiledPart) -> str:
-    """How the one call of attention was compiled."""
+    """The way the only attention call was compiled."""
     (step,) = (step for step in part.rewrites.steps if step.name == "flex_attention")
     (fired,) = step.fired
     return fired.rule
@@ -290,7 +291,7 @@ def test_symbolic_lengths(
         results = _with_gradients(partial(compiled, mask=mask), given)
         for result, wanted in zip(results, expected, strict=True):
             torch.testing.assert_close(result.double(), wanted, rtol=1e-4, atol=1e-4)
-    # from the second call on; on a CPU only forwards
+    # from the second call on; on a CPU only in the forward
     assert symbolic == {"triton": 4, "cpp": 2, None: 0}[language]
 
 
@@ -301,7 +302,7 @@ def test_the_functions_are_part_of_loop_nests(monkeypatch: pytest.MonkeyPatch) -
     part = lab.inspect(_function(case), q, k, v).graphs[0].forward
     assert rule_of(part) == "flex_attention"
     calls = [step.op for step in part.loops.steps if isinstance(step, ExternCall)]
-    assert sum("bmm" in op for op in calls) == 2  # torch 2.11 brings numbers to a GPU too
+    assert sum("bmm" in op for op in calls) == 2  # torch 2.11 also copies numbers to a GPU
     assert "tanh" in "".join(str(kernel.code) for kernel in part.kernels)
 
 
@@ -331,7 +332,7 @@ def test_a_cpu_keeps_no_matrix_of_scores() -> None:
 def test_any_length_and_any_block_on_a_cpu(
     lengths: tuple[int, int], block: tuple[int, int]
 ) -> None:
-    """The user's functions are asked of no place that there is not."""
+    """The user's functions are called only for valid positions."""
     table = torch.randn(*lengths)
 
     def biased(score: Any, b: Any, h: Any, i: Any, j: Any) -> Any:
@@ -354,7 +355,7 @@ def test_any_length_and_any_block_on_a_cpu(
 
 @ON_A_CPU
 def test_blocks_that_are_left_out_are_not_visited() -> None:
-    """What only they would see has no number."""
+    """Values that only skipped blocks would read are NaN."""
     length = 512
     mask = create_block_mask(window, None, None, length, length, device="cpu")
     q, k, v = (torch.randn(1, 1, length, 16) for _ in range(3))
@@ -394,7 +395,7 @@ def test_under_check_bounds_each_access_is_that_of_a_checked_kernel() -> None:
     (name,) = [n for n in part.loops.inputs if part.loops.buffers[n].layout.size == (LENGTH,)]
     kernel = next(k for k in part.kernels if name in [p.buffer for p in k.parameters])
     sizes = {p.buffer: part.loops.buffers[p.buffer].layout.storage_size for p in kernel.parameters}
-    sizes[name] -= 1  # the kernel takes it to be longer
+    sizes[name] -= 1  # the kernel assumes that it is longer
     with pytest.raises(lab.errors.OutOfBounds, match=f"reaches element {LENGTH - 1} of {name}"):
         cpp_function(part.executable.library, [kernel], {})(*map(torch.zeros, sizes.values()))
 
@@ -404,7 +405,7 @@ def test_under_check_bounds_each_access_is_that_of_a_checked_kernel() -> None:
 def test_where_errors_are_suppressed_attention_without_a_library_runs_as_eager(
     alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The compiler refuses the kernel of attention alone."""
+    """The compiler rejects only the attention kernel."""
     broken = script(
         tmp_path / "broken-g++",
         'for given; do case "$given" in\n'
@@ -470,7 +471,7 @@ def test_equal_calls_trace_the_users_functions_once(
     monkeypatch.setattr(flash_inner, "inner_of", noted)
     mask = create_block_mask(causal, None, None, LENGTH, LENGTH, device=DEVICE)
 
-    def times(factor: float) -> Any:  # no default of an argument: torch 2.11 takes the first one
+    def times(factor: float) -> Any:  # no default argument: torch 2.11 would use the first one
         return lambda s, b, h, i, j: s * factor
 
     def layers(q: Tensor, k: Tensor, v: Tensor) -> Any:

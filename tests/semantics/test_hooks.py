@@ -1,4 +1,4 @@
-"""Backward hooks inside of compiled functions, with compiled autograd and without."""
+"""Backward hooks inside compiled functions, with and without compiled autograd."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ FUNCTIONS = [doubled, clamped_by_another_tensor, of_an_input, two_of_one_tensor,
 
 
 def steps(function: Hooked, autograd: bool = False) -> list[Any]:
-    """Two steps with gradients, under compiled autograd if it is asked for."""
+    """Two steps with gradients, with compiled autograd if `autograd`."""
     w = (wave(4, 4) + 1).requires_grad_()
     start = wave(4, 4).requires_grad_()
     results: list[Any] = []
@@ -85,7 +85,7 @@ def test_hooks_of_tensors(function: Hooked, autograd: bool) -> None:
 
 
 def test_a_function_of_python_in_a_graph_is_called_as_it_is() -> None:
-    """Such are hooks in a backward that is compiled for compiled autograd."""
+    """Hooks in a backward that is compiled for compiled autograd are such functions."""
 
     def hook(grad: torch.Tensor, by: float) -> torch.Tensor:
         return grad * by

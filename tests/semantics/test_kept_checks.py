@@ -1,4 +1,4 @@
-"""What eager refuses is refused, however little of the result is used."""
+"""Eager mode's errors are raised, even if little of the result is used."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ ON_ONE_ELEMENT: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("name", ON_ONE_ELEMENT)
 @pytest.mark.parametrize("x", [torch.tensor(3.0), torch.tensor([3.0])], ids=["0-dim", "1-dim"])
 def test_tensors_of_one_element(name: str, x: torch.Tensor) -> None:
-    """Values, gradients and refusals of 0-dim tensors, indices and both."""
+    """Values, gradients and errors for 0-dim tensors, 0-dim indices and both."""
     function = ON_ONE_ELEMENT[name]
     compiled = lab.compile(function)
     for i in (*map(torch.tensor, (0, 1, -1, [0], [0, 0], [[0]])), torch.zeros(0).long()):
@@ -115,7 +115,8 @@ def test_tensors_of_one_element(name: str, x: torch.Tensor) -> None:
 
 
 def _outcome(function: Callable[..., Any], x: torch.Tensor, i: torch.Tensor) -> tuple[Any, Any]:
-    """The result and the gradient; None where eager has none (of a 0-dim index it refuses some)."""
+    """The result and the gradient; None if eager mode has none (it rejects some for a 0-dim
+    index)."""
     x = x.clone().requires_grad_()
     try:
         result = function(x, i)
@@ -137,7 +138,7 @@ def test_an_empty_index_of_another_rank() -> None:
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 def test_the_largest_of_nothing(language: str) -> None:
-    """Where what it would be put into is empty too, nothing depends on it."""
+    """If the result is stored in an empty tensor too, nothing depends on it."""
 
     def function(x: torch.Tensor, mask: torch.Tensor, n: int) -> torch.Tensor:
         rest = x[n // (abs(n) + 1) :][2:]

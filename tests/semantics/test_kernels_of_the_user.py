@@ -1,4 +1,4 @@
-"""Triton kernels that the user has written, within what is compiled."""
+"""Triton kernels of the user, in compiled functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 @pytest.fixture(autouse=True)
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a GPU Triton's interpreter runs them."""
+    """Without a GPU, Triton's interpreter runs them."""
     if DEVICE == "cpu":
         monkeypatch.setattr("torch.utils._triton.has_triton", lambda: True)
         monkeypatch.setattr(

@@ -1,4 +1,5 @@
-"""Storage and layout: views, aliases, overlaps, gaps, dtypes of one memory; results as in eager."""
+"""Storage and layout: views, aliases, overlaps, gaps, dtype views; the results are those of eager
+mode."""
 
 from __future__ import annotations
 
@@ -396,7 +397,8 @@ OVERLAPPING: dict[str, Callable[[torch.Tensor], Any]] = {
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", OVERLAPPING)
 def test_elements_that_share_memory_have_gradients_of_their_own(name: str, dynamic: bool) -> None:
-    """AOTAutograd copies a gradient to the strides of its result, where such elements are one."""
+    """AOTAutograd copies a gradient to the strides of its result, in which such elements are the
+    same."""
     torch.compiler.reset()
     check_gradients(OVERLAPPING[name], wave(12), dynamic=dynamic)
 
@@ -417,7 +419,7 @@ OF_STORAGE: dict[str, Callable[[torch.Tensor], Any]] = {
 def test_places_in_a_storage_that_inputs_begin_elsewhere(
     name: str, dynamic: bool | None, starts: tuple[int, ...]
 ) -> None:
-    """TorchDynamo does not guard on where an input begins, and AOTAutograd forgets it in writes."""
+    """TorchDynamo does not guard on storage offsets, and AOTAutograd loses them in writes."""
     torch.compiler.reset()
     compiled = torch.compile(OF_STORAGE[name], backend="inductor_lab", dynamic=dynamic)
     for start in starts:

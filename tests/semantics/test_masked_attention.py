@@ -1,4 +1,5 @@
-"""Attention with a mask on a GPU is a kernel of ours that adds the mask to the scores at hand."""
+"""Attention with a mask on a GPU is a generated kernel that adds the mask to the scores in
+registers."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def given(
 
 
 def padding(rows: int, columns: int) -> Tensor:
-    """Keys that are there, of each of a batch, for all heads and rows."""
+    """The valid keys of each batch element, for all heads and rows."""
     mask = torch.ones(2, 1, 1, columns, dtype=torch.bool, device=DEVICE)
     mask[0, ..., columns // 2 :] = False
     return mask.expand(2, 1, rows, columns)

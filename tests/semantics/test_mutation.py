@@ -1,4 +1,4 @@
-"""Writing in place, and memory that several tensors share: as in eager mode, aliasing included."""
+"""In-place writes, and memory that several tensors share: as in eager mode, including aliasing."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def returns_a_part_of_the_input_that_it_wrote(x):
 
 @case(lambda: (wave(3)[1:],))
 def returns_one_element_of_the_input_that_it_wrote(x):
-    """Its size is 1 whatever the input's symbol is."""
+    """Its size is 1 for all values of the input's symbol."""
     part = x.chunk(2, 0)[0]
     part.detach().add_(1)
     return part
@@ -268,8 +268,8 @@ def test_gradients_through_writes() -> None:
 
 
 def test_rows_that_are_written_one_after_the_other() -> None:
-    """As a gated delta rule does it: each write reads all those before it, so that
-    whoever follows each way from a view to its uses never comes to an end."""
+    """As in a gated delta rule: each write reads all earlier rows, so the number of paths from a
+    view to its uses is exponential."""
 
     def function(x):
         x = x.clone()

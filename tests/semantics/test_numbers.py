@@ -1,4 +1,4 @@
-"""Ints and floats from Python, once they are symbolic: places, sizes, arithmetic, errors."""
+"""Python ints and floats that are symbolic: positions, sizes, arithmetic, errors."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def test_decimals_are_rounded_to_every_bit(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a + (1 << n)",  # refuses a negative n
+        "a + (1 << n)",  # a negative n is an error
         "torch.arange(12).view(max(n, 1) % 3 + 1, -1) + 0",  # strides with the user's own maximum
         "torch.zeros(3, max(n, 1)) + torch.arange(3)[:, None]",
-        "a.view(-1)[(-n) % 5:] + 1",  # a remainder of what is negative
+        "a.view(-1)[(-n) % 5:] + 1",  # a remainder of a negative number
     ],
 )
 def test_ints_in_sizes_and_strides(text: str, language: str) -> None:
@@ -172,7 +172,7 @@ def test_infinite_limits_fit() -> None:
 
 
 @pytest.mark.parametrize("function", [
-    lambda x: torch.where(x > 0.3, -1e9, x.half()),  # one half without dimensions is not refused
+    lambda x: torch.where(x > 0.3, -1e9, x.half()),  # a 0-dim float16 is accepted
     lambda x: x.masked_fill(x > 0.3, -math.inf),
     lambda x: torch.full_like(x.bool(), 1e300),
 ])  # fmt: skip

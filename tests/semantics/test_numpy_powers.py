@@ -1,4 +1,4 @@
-"""Powers in NumPy code have NumPy's bits where NumPy multiplies or divides."""
+"""Powers in NumPy code have NumPy's bits if NumPy multiplies or divides."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_root_has_every_bit(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("exponent", [-0.5, 1.5, 3.5, -2.5, 1 / 3, 7])
 def test_other_powers_round_as_finely_as_torch_does(exponent: float, dtype: str) -> None:
-    """Both are functions of their own, within 2 units of the exact result in float128."""
+    """Both use their own functions, within 2 ULP of the exact result in float128."""
     torch._dynamo.reset()
     x = np.abs(np.concatenate([RANDOM[:200], np.arange(1.0, 12)]))
     x = np.ceil(x).astype(dtype) if dtype == "int64" else x.astype(dtype)

@@ -1,4 +1,5 @@
-"""Operators of the user get inputs with the strides of eager mode, whatever made these inputs."""
+"""Operators of the user get inputs with the strides of eager mode, whatever computes these
+inputs."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ TAGS = {
 
 
 def operator(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """It records the strides of its input, and returns a contiguous copy."""
+    """An operator that records the strides of its input and returns a contiguous copy."""
 
     def computed(x: torch.Tensor) -> torch.Tensor:
         SEEN.append(x.stride())
@@ -162,7 +163,8 @@ WRITES = (
 
 @pytest.mark.parametrize("write", WRITES)
 def test_a_copy_stays_if_its_storage_is_addressed(write: Callable[[torch.Tensor], None]) -> None:
-    """The operator's view begins at a place of the copy's storage; the input begins elsewhere."""
+    """The operator's view has an absolute offset in the copy's storage; the input has another
+    offset."""
 
     def f(x: torch.Tensor) -> torch.Tensor:
         y = x.clone()

@@ -1,5 +1,5 @@
-"""Writes to part of a tensor: values, arguments, aliases, versions; and they move no more than they
-write."""
+"""Writes to a part of a tensor: values, arguments, aliases, version counters; they move only the
+bytes that they write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inductor_lab.compiler.schedule.verify import verify_schedule
 from tests.semantics.compare import assert_same, check_call, check_gradients, sharing, wave
 
 BY_A_LIBRARY = {"set_mask_of_planes", *(n for n in KINDS if n.startswith("custom_operator"))}
-"""Kinds whose bytes only the operator knows."""
+"""Kinds whose bytes are known only to the operator."""
 
 
 def copies(values: Any) -> list[Any]:
@@ -31,7 +31,7 @@ def arguments(kind: Kind, shape: tuple[int, int, int]) -> list[Any]:
 
 
 def in_order(program: LoopProgram, values: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Tensors in the order of a program's inputs, by what they are like."""
+    """Tensors in the order of a program's inputs, by their properties."""
     found = []
     for name in program.inputs:
         buffer = program.buffers[str(name)]
@@ -62,7 +62,7 @@ def test_a_write_is_as_in_eager_and_in_place(name: str, shape: tuple[int, int, i
         assert ".copy_(" not in str(part.host)
         if name not in BY_A_LIBRARY:
             assert part.schedule.after.bytes <= kind.part * ours[0].nbytes * 2, part.schedule
-    if not kind.dynamic:  # other graphs have other inputs
+    if not kind.dynamic:  # the inputs of dynamic graphs differ
         given = in_order(part.loops, [v for v in kept if isinstance(v, torch.Tensor)])
         before = copies(given)
         by_loops, by_schedule = part.loops.run(*given), part.schedule.run(*given)
@@ -81,7 +81,7 @@ def test_versions_are_counted(name: str) -> None:
 
 @pytest.mark.parametrize("name", [n for n in KINDS if n not in BY_A_LIBRARY and n != "diagonal"])
 def test_kernels_of_triton(name: str) -> None:
-    """In Triton's interpreter."""
+    """With Triton's interpreter."""
     kind = KINDS[name]
     ours = arguments(kind, MIDDLE)
     theirs = copies(ours)
@@ -101,7 +101,7 @@ def test_kernels_for_a_gpu(name: str) -> None:
         assert kernel.ladder("cuda:90")["ptx"]
 
 
-# ---- when it must not happen ---------------------------------------------------------------------
+# ---- writes that must not be in place ------------------------------------------------------------
 
 
 def kept_argument(c, i, x):
@@ -136,7 +136,7 @@ def swapped(c, d, i, x):
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], int, str]] = {
-    # function, tensors before the places, a word of the reason
+    # function, number of tensors before the positions, a word of the reason
     "kept_argument": (kept_argument, 1, "must keep its value"),
     "first_and_second": (first_and_second, 1, "must keep its value|later"),
     "new_value_too": (new_value_too, 1, "is a result"),
@@ -178,7 +178,7 @@ def test_a_write_can_be_forbidden() -> None:
 
 
 def test_elements_that_share_memory_are_left_alone() -> None:
-    """What is written at one place would be seen at others."""
+    """A write to one element would change others."""
     base = torch.rand(600)
 
     def windows() -> torch.Tensor:
@@ -273,7 +273,7 @@ def test_gradients(function: Callable[..., Any]) -> None:
 
 
 def test_a_cache_in_training() -> None:
-    """The cache keeps no gradient, what it is made of has one."""
+    """The cache has no gradient, but the values that are written to it have one."""
 
     def function(c, x):
         with torch.no_grad():

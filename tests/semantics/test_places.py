@@ -1,4 +1,4 @@
-"""Places that are out of range, in tensors with and without elements, and dtypes of libraries."""
+"""Positions out of range, in tensors with and without elements, and dtypes of libraries."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_place_out_of_range_is_refused(name: str, rows: int) -> None:
         pytest.skip("eager adds nothing to nothing, wherever it is")
     with pytest.raises((IndexError, RuntimeError)) as eager:
         function(x, places)
-    with pytest.raises((eager.type, TorchRuntimeError)):  # Dynamo may see it while it captures
+    with pytest.raises((eager.type, TorchRuntimeError)):  # Dynamo may raise it during capture
         lab.compile(function)(x, places)
 
 
@@ -86,7 +86,7 @@ SUMS = {
 @pytest.mark.parametrize("function", [*USED_UNDER_A_MASK.values(), *SUMS.values()],
                          ids=[*USED_UNDER_A_MASK, *SUMS])  # fmt: skip
 def test_a_place_is_refused_wherever_it_was_made(function: Any, language: str) -> None:
-    """Before the mask that its load is under, or by a reduction."""
+    """It is computed before the mask of its load, or by a reduction."""
     compiled, x = lab.compile(function, options={"language": language}), wave(4, 3)
     for places in ([0, 2, 1], [1, 0, 1]):
         assert_same(compiled(x, torch.tensor(places)), function(x, torch.tensor(places)))
@@ -98,7 +98,7 @@ def test_a_place_is_refused_wherever_it_was_made(function: Any, language: str) -
 
 
 def test_a_place_is_checked_in_strips_of_columns() -> None:
-    """What a column keeps in a local array is known only inside of loops over the columns."""
+    """A value that a column keeps in a local array is known only inside loops over the columns."""
 
     def function(x: torch.Tensor) -> torch.Tensor:
         return x.roll((1, -1), (0, -1)).cumsum(0)
@@ -111,7 +111,7 @@ def test_a_place_is_checked_in_strips_of_columns() -> None:
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 def test_a_place_that_only_another_branch_uses_is_not_refused(language: str) -> None:
-    """The last one is a value among others, and no place."""
+    """The last one is used as a value, not as a position."""
 
     def function(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
         return torch.cat([x[i[:2]], x[:1], (i[:, None] + 1).expand(3, 3)])
@@ -154,7 +154,7 @@ def test_no_places_in_no_rows(name: str) -> None:
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_no_rows_in_steps_of_nothing(dynamic: bool) -> None:
-    """Their first element is the same for each column, and it is not there."""
+    """Their first element is the same for each column, and it does not exist."""
 
     def function(x):
         x[x < 0] = 0

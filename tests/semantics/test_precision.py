@@ -1,4 +1,4 @@
-"""float16 and bfloat16: rounded after every operation as in eager, or where they are stored."""
+"""float16 and bfloat16: rounded after every operation as in eager mode, or only when stored."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 
 
 def chosen(x: torch.Tensor) -> torch.Tensor:
-    """A value that is used as it is, and as a part of a sum."""
+    """A value that is used directly and as an operand of a sum."""
     y = x * 1.1
     return torch.where(y > 0.5, y, y.sin() * 3)
 
 
 def parts(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two nests of different sizes, so a combo."""
+    """Two nests of different sizes, so a combo kernel."""
     return chain(x), (x[:2] * 1.1).exp()
 
 
 def differing(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The share of elements that are not equal."""
+    """The fraction of elements that differ."""
     return (found != expected).float().mean().item()
 
 
@@ -64,7 +64,8 @@ def test_precision_may_be_kept(dtype: torch.dtype, language: str) -> None:
 @pytest.mark.parametrize("function", [softmax, chosen, parts])
 @pytest.mark.parametrize("dtype", LOW)
 def test_what_kernels_are_made_of(function, dtype: torch.dtype) -> None:
-    """Every stage runs, and what is kept is nearer to the exact result than what is rounded."""
+    """Every stage runs, and the unrounded result is nearer to the exact one than the rounded
+    result."""
     x = given(dtype)
     compilation = lab.inspect(function, x, options={"emulate_precision_casts": False})
     (graph,) = compilation.graphs
@@ -86,7 +87,7 @@ ROWS = ROW.findall(PAGE.read_text(encoding="utf-8"))
 
 
 def worst_error(found: torch.Tensor, exact: torch.Tensor) -> float:
-    """In units in the last place of the dtype."""
+    """The largest error, in units in the last place (ULP) of the dtype."""
     unit = torch.exp2(exact.abs().log2().floor()) * torch.finfo(found.dtype).eps
     return ((found.double() - exact).abs() / unit).max().item()
 
@@ -121,7 +122,7 @@ def test_sums_are_rounded_once_in_both_settings(rounds: bool) -> None:
 
 @pytest.mark.parametrize("rounds", [True, False])
 def test_values_between_kernels_have_16_bits_in_both_settings(rounds: bool) -> None:
-    """What is fused decides: unfused, float32 is kept nowhere."""
+    """Fusion decides: without fusion, no value stays in float32."""
     x = given(torch.bfloat16)
     options = {"emulate_precision_casts": rounds, "fusion": False}
     assert differing(lab.inspect(chain, x, options=options).result, chain(x)) < 0.01
@@ -134,9 +135,9 @@ def test_values_between_kernels_have_16_bits_in_both_settings(rounds: bool) -> N
     lambda x: torch.stack([x[0].var(), x[1].std()]),
 ])  # fmt: skip
 @pytest.mark.parametrize("of", [
-    lambda x: x + 1e6,  # the mean as a float32 is wrong by half the distance of two floats
+    lambda x: x + 1e6,  # the error of a float32 mean is half a ULP
     lambda x: x * 1e17,
-    lambda x: torch.full_like(x, 1e30),  # the squares of what a rounded mean misses are infinite
+    lambda x: torch.full_like(x, 1e30),  # the squared error of a rounded mean is infinite
 ])  # fmt: skip
 def test_variances_on_a_cpu_are_summed_in_double(function, of) -> None:
     x = of(torch.arange(330.0).sin().view(10, 33))
@@ -152,7 +153,7 @@ def test_a_deviation_whose_square_overflows() -> None:
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_a_quotient_is_rounded_before_it_is_truncated(dtype: torch.dtype, language: str) -> None:
-    """By a tensor; by a single number it is not."""
+    """If the divisor is a tensor; not if it is a single number."""
     generator = torch.Generator().manual_seed(0)
     x = (torch.randn(5000, generator=generator) * 30).to(dtype)
     y = (torch.rand(5000, generator=generator) + 0.05).to(dtype)
@@ -185,7 +186,7 @@ NORMS = {
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", NORMS)
 def test_norms_of_equal_numbers_are_zero(name: str, dynamic: bool, language: str) -> None:
-    """A mean that is wrong by one bit of 54321.1 made them 0.98."""
+    """A mean with an error of one bit of 54321.1 made them 0.98."""
     values = torch.tensor([0.7, 5.3, 54321.1, 1e6])
     compiled = lab.compile(NORMS[name], options={"language": language})
     for columns in (24, 1000):
@@ -197,7 +198,7 @@ def test_norms_of_equal_numbers_are_zero(name: str, dynamic: bool, language: str
 
 
 def test_moments_of_nothing() -> None:
-    """There is no first element to begin with."""
+    """There is no first element."""
     x = torch.zeros(3, 0)
     for found, expected in zip(
         lab.compile(lambda x: torch.var_mean(x, -1))(x), torch.var_mean(x, -1), strict=True

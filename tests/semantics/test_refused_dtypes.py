@@ -1,4 +1,4 @@
-"""What eager refuses of a dtype, a compiled function refuses, in the same words."""
+"""If eager mode rejects a dtype, a compiled function raises the same error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTS, BOOLS, IMAGE = torch.arange(6), wave(6) > 0, torch.arange(32).view(1, 2, 4
 
 
 def after_a_product(x: torch.Tensor) -> torch.Tensor:
-    """The operator is not the first of its graph, and more follows it."""
+    """The operator is neither the first nor the last of its graph."""
     return F.softmax(x * 2, 0) + 1
 
 
@@ -155,5 +155,5 @@ def test_eager_is_asked(function, given: torch.Tensor) -> None:
 
 
 def test_the_table_refuses_no_operator_of_floats_to_floats() -> None:
-    """A row made from calls that fail for another reason would send the operator to ATen."""
+    """A row from calls that fail for another reason would leave the operator to ATen."""
     assert [name for name, row in table().items() if {*"fd"} & {*row.alone}] == []

@@ -1,4 +1,5 @@
-"""Values that eager's kernels refuse, as no probability or no standard deviation, are refused."""
+"""Values that eager kernels reject, such as invalid probabilities or standard deviations, are
+rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes that eager refuses are refused, in the same words, at the user's line."""
+"""Writes that eager mode rejects raise the same error, at the user's line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLOATS, INTS, BOOLS = torch.arange(6.0), torch.arange(6), torch.arange(6) > 2
 
 
 def outcome(function: Function, given: Any) -> tuple[Any, ...]:
-    """What a call does: its values and what it leaves in its arguments, or its exception."""
+    """The values of a call and its changed arguments, or its exception."""
     args = [x.clone() if isinstance(x, torch.Tensor) else x for x in given]
     try:
         result = function(*args)

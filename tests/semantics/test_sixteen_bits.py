@@ -1,4 +1,5 @@
-"""float16 and bfloat16 have the very bits of eager where it converts operands or rounds steps."""
+"""float16 and bfloat16 have the bits of eager mode if eager mode converts operands or rounds
+steps."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ QUOTIENTS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
 
 
 def differing(found: torch.Tensor, expected: torch.Tensor) -> int:
-    """How many elements have other bits; one NaN is as good as another."""
+    """The number of elements with other bits; all NaN are equal."""
     assert found.dtype == expected.dtype
     same = (found.view(torch.int16) == expected.view(torch.int16)) | (
         found.isnan() & expected.isnan()
@@ -73,7 +74,7 @@ OPERATORS: dict[str, Callable[[Any, Any], torch.Tensor]] = {
     ids=["float32", "float64", "one integer", "integers"],
 )
 def test_wider_operands_are_rounded_first(wide: torch.Tensor, dtype: torch.dtype) -> None:
-    """All but a second factor and a divisor of one element."""
+    """Except for a second factor and a one-element divisor."""
     torch.manual_seed(0)
     x = (torch.randn(1000) * 3).to(dtype)
     compiled = lab.compile(lambda x, s: tuple(f(x, s) for f in OPERATORS.values()))

@@ -1,4 +1,4 @@
-"""Sizes that do not fit, from numbers that are symbolic: refused as in eager mode."""
+"""Sizes that do not fit, from symbolic numbers: the same errors as in eager mode."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def outcome(function: Callable[..., Any], *given: Any) -> Any:
 
 
 def check(function: Callable[..., Any], *given: Any) -> None:
-    """Agrees with the plain function for all numbers, errors included."""
+    """Agrees with the original function for all numbers, including errors."""
     torch.compiler.reset()
     compiled = torch.compile(function, backend="inductor_lab")
     for number in NUMBERS:
@@ -61,7 +61,8 @@ def test_a_number_in_a_tensor(name: str) -> None:
 
 @torch._dynamo.config.patch(capture_scalar_outputs=True)
 def test_expand_to_a_negative_number_that_is_also_a_number_is_refused() -> None:
-    """torch has one symbol for both; eager makes a length of 1 of the one, and adds the other."""
+    """torch has one symbol for both uses; eager mode makes a length of 1 for the one and adds the
+    other."""
     compiled = torch.compile(lambda x, n: x.expand(n.item(), 4) + n, backend="inductor_lab")
     assert_same(compiled(wave(1, 4), torch.tensor(3)), wave(1, 4).expand(3, 4) + 3)
     both = torch.compile(lambda x, n: x.expand(k := n.item(), 4) + k, backend="inductor_lab")

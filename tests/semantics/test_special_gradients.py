@@ -1,4 +1,4 @@
-"""Gradients of activations and losses at NaN, infinities, zeros and kinks, as in eager."""
+"""Gradients of activations and losses at NaN, infinities, zeros and kinks, as in eager mode."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOSSES: dict[str, Callable[..., torch.Tensor]] = {
     "mse": lambda x, y: F.mse_loss(x, y, reduction="none"),
 }
 DTYPES = (torch.float32, torch.float64)
-"""For 16 bits eager's vector loops and its loops over the rest differ at NaN."""
+"""For 16 bits, eager's vector loops and its loops over the remaining elements differ at NaN."""
 
 
 def gradients(

@@ -1,4 +1,4 @@
-"""Storage that is taken away and given back inside of compiled functions, as FSDP does it."""
+"""Storage that is freed and allocated again inside compiled functions, as in FSDP."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def trains_and_takes_memory_of_a_copy(x, y):
 
 
 GIVEN: list[tuple[Program, bool, bool]] = [
-    # program, is its first input freed, are gradients asked for
+    # program, whether its first input is freed, whether gradients are computed
     (frees_its_input, False, False),
     (frees_its_input_after_a_write, False, False),
     (frees_a_copy_of_its_input, False, False),
@@ -116,7 +116,7 @@ GIVEN: list[tuple[Program, bool, bool]] = [
 
 
 def outcome(function: Program, empty: bool, gradients: bool) -> list[Any]:
-    """Results of two calls, what the inputs hold and how many bytes they have, gradients."""
+    """Results of two calls, the values and the bytes of the inputs, and gradients."""
     found: list[Any] = []
     for _ in range(2):
         x = (freed() if empty else wave(4, 4)).requires_grad_(gradients)

@@ -1,4 +1,4 @@
-"""How programs are put together: arguments and results of all kinds, modules, modes, breaks."""
+"""The structure of programs: arguments and results of all kinds, modules, modes, graph breaks."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ def test_function_transforms() -> None:
 
 
 def test_a_count_of_eager_that_fails_leaves_nothing_switched_on() -> None:
-    """Fake tensors do not know how many elements are found, in the midst of all this."""
+    """Fake tensors do not know the number of nonzero elements, which is needed inside these
+    modes."""
     found = torch.func.vmap(torch.func.grad(lambda v: (v * torch.tensor([2.0]).item()).sum()))
 
     def function(x):
@@ -156,7 +157,7 @@ def test_tangents_of_forward_mode() -> None:
 
 @pytest.mark.parametrize("gradients", [False, True])
 def test_fake_tensors_of_the_user_stay_fake(gradients: bool) -> None:
-    """They have no memory that a kernel could read: this ended the process."""
+    """They have no memory that a kernel could read; this crashed the process."""
     compiled = lab.compile(lambda x: (x.sin() * 2).sum(-1))
     for _ in range(2):
         with FakeTensorMode():
@@ -175,7 +176,7 @@ PROMOTED = {
 
 @pytest.mark.parametrize("name", PROMOTED)
 def test_vmap_promotes_numbers(name: str) -> None:
-    """vmap converts a number to the dtype of an element, which it sees as a tensor of its own."""
+    """vmap converts a number to the dtype of an element, which it treats as a separate tensor."""
     check_call(torch.vmap(PROMOTED[name]), lambda: [wave(4) * 9])
 
 

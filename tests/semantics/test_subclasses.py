@@ -17,7 +17,7 @@ from tests.semantics.compare import assert_same
 
 
 class Watched(torch.Tensor):
-    """With a `__torch_function__` of its own."""
+    """A subclass with its own `__torch_function__`."""
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -25,11 +25,11 @@ class Watched(torch.Tensor):
 
 
 class Special(nn.Parameter):
-    """A parameter of another class."""
+    """A subclass of Parameter."""
 
 
 class Scaled(torch.Tensor):
-    """A wrapper around one tensor: what is computed with it is a plain tensor."""
+    """A wrapper of one tensor; operations on it return a plain tensor."""
 
     @staticmethod
     def __new__(cls, inner, scale):

@@ -19,7 +19,7 @@ from inductor_lab.compiler.torch_door import torch_logs
 
 
 def _interrupted(call: Callable[[], Any], code: Any, at: int, other: Callable[[], Any]) -> bool:
-    """Call something, and another thing before its instruction number `at`; is there one?"""
+    """Run `call`, and `other` before its instruction number `at`; returns whether there is one."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
@@ -45,7 +45,7 @@ def _interrupted(call: Callable[[], Any], code: Any, at: int, other: Callable[[]
 def test_a_second_thread_at_any_point_of_the_first_training_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Which bytecode of the first call is interrupted is tried one by one."""
+    """The other call is tried before each bytecode instruction of the first one."""
     made: list[Any] = []
     real = FirstCall.call
 
@@ -93,7 +93,7 @@ def test_threads_at_the_first_training_call() -> None:
 
 
 def test_overlapping_inspections_keep_their_own_and_leave_nothing() -> None:
-    """The second begins within the first and ends after it."""
+    """The second starts inside the first and ends after it."""
     loggers = [
         torch_logs.TRACE_LOGGER,
         logging.getLogger("torch._dynamo.symbolic_convert.__trace_bytecode"),

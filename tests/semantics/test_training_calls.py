@@ -1,4 +1,4 @@
-"""Calls with gradients that skip AOTAutograd's wrapper: everything that autograd promises holds."""
+"""Calls with gradients that skip AOTAutograd's wrapper: all guarantees of autograd hold."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 
 
 def trained(fn: Function, *args: torch.Tensor, **options: Any) -> Function:
-    """Compiled, and called forwards and backwards once: from now on calls go straight."""
+    """A compiled function after one forward and backward; later calls skip the wrapper."""
     fast = lab.compile(fn, **options)
     backwards(fast, *args)
     return fast
@@ -57,7 +57,7 @@ def check(fn: Function, *args: torch.Tensor) -> Function:
 
 
 def straight(fn: Function, *args: torch.Tensor) -> bool:
-    """Does a step, forwards and backwards, enter none of AOTAutograd's wrappers?"""
+    """Does a step, forward and backward, skip all of AOTAutograd's wrappers?"""
     fast = trained(fn, *args)
     entered = files_entered(lambda: backwards(fast, *args))
     assert any(name.startswith("<host program") for name in entered)

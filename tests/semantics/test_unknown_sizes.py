@@ -1,4 +1,4 @@
-"""Sizes and numbers that only the data tell (`nonzero`, `item()`), captured in the graph."""
+"""Sizes and numbers that depend on data (`nonzero`, `item()`), captured in the graph."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TABLE = torch.arange(20.0).reshape(4, 5).sin().relu()
 
 
 def ones(x: torch.Tensor) -> tuple[torch.Tensor, int]:
-    """The places themselves are not needed, their number is."""
+    """The positions themselves are not needed, but their number is."""
     count = x.nonzero().shape[0]
     return torch.ones(count, 3).sum(1), count * 2
 
 
 def around(x: torch.Tensor) -> torch.Tensor:
-    """The size comes out of a kernel, and another kernel needs it and the same input."""
+    """A kernel computes the size, and another kernel needs the size and the same input."""
     count = (x.abs() + 1).sum().item()
     return torch.arange(count).flip(0) + (x.abs() + 1)[:1]
 
@@ -52,7 +52,7 @@ def pair(both: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 
 
 def rounded(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """A size is made of a float."""
+    """A size that is computed from a float."""
     count = int(x.abs().sum().item() * 1.5) + 1
     return torch.zeros(count), x + count, int(x.mean().item())
 
@@ -94,7 +94,7 @@ def captured() -> Iterator[None]:
 
 
 def test_sizes_that_torch_took_for_equal_are_compared() -> None:
-    """Which of the two is 1 and broadcasts is not known while compiling."""
+    """Which of the two is 1 and broadcasts is unknown at compile time."""
 
     def function(n):
         k = n.item()
@@ -116,7 +116,7 @@ def test_sizes_that_torch_took_for_equal_are_compared() -> None:
     ],
 )
 def test_what_squeeze_keeps_is_not_of_size_1(function: Callable[..., torch.Tensor]) -> None:
-    """torch takes a size that it does not know for another."""
+    """torch assumes that an unbacked size is not 1."""
     compiled = lab.compile(function)
     for length in (3, 2, 6):
         given = torch.arange(6.0), torch.tensor(length)
@@ -127,7 +127,7 @@ def test_what_squeeze_keeps_is_not_of_size_1(function: Callable[..., torch.Tenso
 
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_the_way_back_knows_the_lengths_in_a_saved_one(dynamic: bool | None) -> None:
-    """What is saved is the smaller of a length that is found and one that is not."""
+    """The saved size is the minimum of an unbacked and a backed length."""
 
     def function(x, n):
         n, x = n.item(), x * 1
@@ -145,7 +145,7 @@ def test_the_way_back_knows_the_lengths_in_a_saved_one(dynamic: bool | None) -> 
 
 
 def test_a_slice_has_the_length_that_torch_takes_it_for() -> None:
-    """The sum, of which nothing is used, lets torch take the lengths of both for equal."""
+    """The unused sum makes torch assume that both lengths are equal."""
 
     def function(x, n):
         last = x.tensor_split([n.item() % -2], 0)[1]
@@ -242,13 +242,13 @@ def ends(x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 
 def computed(x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Views of what was computed, returned beside it, and used."""
+    """Views of a computed tensor, which are returned with it and used."""
     i, y = at.item(), x * 2
     return y, y[:, i : i + 2], y[i], (x.exp()[:, i : i + 2] + 1).sum(0), (x + 1)[i] * 2
 
 
 def written(x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Writes at such places."""
+    """Writes at such positions."""
     i, y, z = at.item(), x.clone(), x.clone()
     y[i] = 7.0
     z[i:, 1:4:2].mul_(2.0)
@@ -299,7 +299,7 @@ def known(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("function", [counted, known])
 def test_what_a_check_says_is_checked(function: Callable[..., Any]) -> None:
-    """torch puts what a check says into sizes; they are looked at before memory is read."""
+    """torch replaces sizes according to a check; they are tested before memory is read."""
     compiled = lab.compile(function, fullgraph=True, dynamic=True)
     fine, wrong = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.0, 1.0, 0.0])
     assert_same(compiled(fine, torch.tensor([3, 1])), function(fine, torch.tensor([3, 1])))
@@ -312,7 +312,7 @@ def test_what_a_check_says_is_checked(function: Callable[..., Any]) -> None:
 
 @dynamo_config.patch(capture_scalar_outputs=True)
 def test_the_backward_knows_sizes_computed_from_a_number_by_its_own_symbol() -> None:
-    """torch traces outputs twice, and the gradient's size has the first trace's symbol."""
+    """torch traces outputs twice, and the gradient's size has the symbol of the first trace."""
 
     def function(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         n = t.item()
@@ -332,7 +332,7 @@ def test_the_backward_knows_sizes_computed_from_a_number_by_its_own_symbol() -> 
 @dynamo_config.patch(capture_scalar_outputs=True)
 @pytest.mark.parametrize("length", [1, 5])
 def test_a_slice_of_an_input_from_a_number_is_returned_as_it_is(length: int) -> None:
-    """Of one element torch has a place in its storage that nothing in the graph tells."""
+    """For one element, torch has a storage offset that is unbound in the graph."""
 
     def function(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
         return x[..., at.item() :]
@@ -348,7 +348,7 @@ def test_a_slice_of_an_input_from_a_number_is_returned_as_it_is(length: int) -> 
 
 @dynamo_config.patch(capture_scalar_outputs=True)
 def test_sizes_from_an_integer_of_numpy() -> None:
-    """It becomes a tensor, and torch finds the second length to be 6 minus the first."""
+    """It becomes a tensor, and torch computes the second length as 6 minus the first."""
     compiled = lab.compile(lambda x, n: x.split([n, 6 - n]))
     x = torch.arange(24.0).view(6, 4)
     for n in (1, 4, 0, 6):
@@ -361,7 +361,7 @@ def test_sizes_from_an_integer_of_numpy() -> None:
 
 @pytest.mark.parametrize("check_bounds", [False, True])
 def test_what_an_empty_tensor_repeats_is_not_read(check_bounds: bool) -> None:
-    """Where a size is 0 the places of all rows are the first one, and there is none."""
+    """If a size is 0, the positions of all rows are that of the first row, which does not exist."""
 
     def function(n: int) -> torch.Tensor:
         row = torch.full((abs(n) % 5,), n * 2)

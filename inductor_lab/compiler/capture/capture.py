@@ -1,8 +1,8 @@
-"""What TorchDynamo did in one call: graphs, guards, graph breaks, bytecode, symbols, recompiles.
+"""TorchDynamo's work in one call: graphs, guards, graph breaks, bytecode, symbols, recompiles.
 
-`compile_id` is Dynamo's name of one compilation, `"frame/attempt"`: `"0/0"` is the first frame's
-first, `"0/1"` a recompilation of it, `"1/0"` another frame's, such as what follows a graph break.
-The same ids appear in torch's logs and in tlparse.
+`compile_id` is Dynamo's name of one compilation, `"frame/attempt"`: `"0/0"` is the first
+compilation of the first frame, `"0/1"` a recompile of it, and `"1/0"` belongs to another frame,
+such as the code after a graph break.  torch's logs and tlparse use the same ids.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from inductor_lab.compiler.capture.fx_graph import FxGraph, Span
 
 _LOCAL_OR_GLOBAL = re.compile(r"[LG]\['(\w+)'\]")
 _ROUTINE = ("DIMENSION_DYNAMIC_MARKING_GUARD",)
-"""Kinds of guard that every tensor gets, left out of the text: nobody marked its sizes."""
+"""Kinds of guard that every tensor gets; they are not printed, because no size was marked."""
 
 
 def readable_source(source: str) -> str:
@@ -28,12 +28,12 @@ def readable_source(source: str) -> str:
 
 @dataclass(frozen=True)
 class Guard:
-    """A condition that is checked before compiled code may be used again.
+    """A condition that is checked before compiled code is used again.
 
     kind     Dynamo's type of guard (`TENSOR_MATCH`, `EQUALS_MATCH`, `SHAPE`)
     code     the condition
-    source   what it is about (`L['x']` is the local x, `G['K']` the global K); "" for torch's state
-    span     the user's line that made Dynamo ask, if there is one
+    source   the guarded object (`L['x']`: local x, `G['K']`: global K); "" for torch's state
+    span     the user's line that created the guard, if there is one
     """
 
     kind: str
@@ -49,7 +49,8 @@ class Guard:
 
 @dataclass(frozen=True)
 class GraphBreak:
-    """Where capture stopped, why, and what could be done; `user_stack` has the outermost first."""
+    """A place where capture stopped, the reason, and possible fixes; `user_stack` has the outermost
+    frame first."""
 
     reason: str
     explanation: str
@@ -67,7 +68,7 @@ class GraphBreak:
 
 @dataclass(frozen=True)
 class Bytecode:
-    """One frame's bytecode as Python made it and as Dynamo rewrote it, disassembled."""
+    """The disassembled bytecode of one frame: Python's own, and as rewritten by Dynamo."""
 
     compile_id: str
     function: str
@@ -82,7 +83,7 @@ class Instruction:
     depth   0 in the function itself, more in functions that were inlined
     stack   the symbolic stack before it, bottom first: names of FX nodes, constants, sources
     added   lines of the FX graph that it added
-    renamed names of FX nodes before and after: a result takes the name of the variable it goes to
+    renamed names of FX nodes before and after: a result gets the name of its variable
     """
 
     depth: int
@@ -96,7 +97,7 @@ class Instruction:
     renamed: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        # some of Python's own instructions stand on no line
+        # some instructions have no line number
         text = f"{'  ' * self.depth}{max(self.line, 0) or '':>4} {self.opname} {self.argument}"
         became = [f"+{line}" for line in self.added] + [f"{a} -> {b}" for a, b in self.renamed]
         return "  ".join([f"{text:44} [{', '.join(self.stack)}]", *became])
@@ -106,8 +107,8 @@ class Instruction:
 class SymbolicRun:
     """One attempt of TorchDynamo to trace a frame, instruction by instruction.
 
-    A frame has several runs where Dynamo starts again, such as for a graph break.  Only the first
-    instructions are kept of a long run; `total` counts all.
+    A frame has several runs if Dynamo restarts, such as for a graph break.  Of a long run only the
+    first instructions are kept; `total` counts all.
     """
 
     compile_id: str
@@ -121,7 +122,8 @@ class SymbolicRun:
 
 @dataclass(frozen=True)
 class Symbol:
-    """A size or number that was left open: its name, its value this time, its range, its source."""
+    """A size or number that is symbolic: its name, its value in this call, its range, its
+    source."""
 
     name: str
     hint: str
@@ -136,10 +138,10 @@ class Symbol:
 
 @dataclass(frozen=True)
 class AsCaptured:
-    """A captured graph that runs in eager mode: a rule of `capture/eager_fallback.py` and its
+    """A captured graph that runs in eager mode: the rule of `capture/eager_fallback.py` and the
     reason.
 
-    span     the user's line that it is about, if there is one
+    span     the user's line that causes it, if there is one
     """
 
     rule: str
@@ -153,7 +155,7 @@ class AsCaptured:
 
 @dataclass(frozen=True)
 class Recompile:
-    """Compiled code could not be used: `reason` is the guard of `failed` that did not hold."""
+    """Compiled code could not be used: `reason` is the guard of `failed` that was false."""
 
     compile_id: str
     failed: str
@@ -169,13 +171,13 @@ class Recompile:
 
 @dataclass(frozen=True, eq=False)
 class Capture(Shown):
-    """Everything TorchDynamo did during one call.
+    """Everything that TorchDynamo did during one call.
 
-    graphs       one for each compiled stretch of Python, in order; a graph break gives several
-    compile_ids  which compilation each graph came from
-    runs         what Dynamo did instruction by instruction
-    as_captured  graphs that are not compiled but run in eager mode, with the reason of each
-    seconds      Dynamo's own timing by phase, nested phases count in both
+    graphs       one for each captured part of the code, in order; a graph break gives several
+    compile_ids  the compilation that each graph belongs to
+    runs         Dynamo's work, instruction by instruction
+    as_captured  graphs that run in eager mode instead of being compiled, each with its reason
+    seconds      Dynamo's own timing by phase; a nested phase counts in the outer one too
     """
 
     graphs: tuple[FxGraph, ...]

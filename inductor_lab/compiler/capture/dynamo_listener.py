@@ -1,10 +1,10 @@
-"""Listen to what TorchDynamo reports while it compiles.
+"""Records what TorchDynamo reports while it compiles.
 
-Torch has a structured trace log, made for tools (`TORCH_TRACE`, tlparse).  A handler on that logger
-gets guards, graph breaks, symbols, recompile reasons and timings in this process, as dictionaries;
-nothing is printed, no file is written, and Dynamo is not patched.  Bytecode comes from Dynamo's
-bytecode hook, since the log has it for some frames only; single instructions from the log that
-`TORCH_LOGS="trace_bytecode"` prints.
+Torch has a structured trace log for tools (`TORCH_TRACE`, tlparse).  A handler on that logger
+receives guards, graph breaks, symbols, recompile reasons and timings in this process, as
+dictionaries.  Nothing is printed, no file is written, and Dynamo is not patched.  Bytecode comes
+from Dynamo's bytecode hook, because the log has it only for some frames; single instructions come
+from the log that `TORCH_LOGS="trace_bytecode"` prints.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from inductor_lab.compiler.torch_door import torch_api, torch_logs
 
 @dataclass
 class Record:
-    """What was recorded, in order; `capture` turns it into a value."""
+    """The recorded entries, in order; `capture` converts them to a value."""
 
     events: list[events.Event] = field(default_factory=list)
     bytecode: list[tuple[str, CodeType, CodeType]] = field(default_factory=list)
@@ -37,19 +37,19 @@ class Record:
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """When Dynamo did what, in seconds since 1970."""
+        """Dynamo's phases, with times in seconds since 1970."""
         return tuple(events.phases(self.events))
 
     def graph_so_far(self) -> tuple[str, ...]:
-        """Lines of the graph that Dynamo was building last."""
+        """Lines of the graph that Dynamo was tracing last."""
         runs = self.steps.finished()
         return tuple(line for step in runs[-1].instructions for line in step.added) if runs else ()
 
     def capture(
         self, graphs: tuple[FxGraph, ...], as_captured: tuple[AsCaptured, ...] = ()
     ) -> Capture:
-        """Everything recorded, with the graphs that the backend was given (in that order), and why
-        others run in eager mode."""
+        """Everything recorded, with the graphs that the backend got (in that order), and the
+        reasons why other graphs run in eager mode."""
         files = {code.co_filename for _, code, _ in self.bytecode}
         read = events.Reader(files | set(torch_logs.traced_files()))
         return Capture(
@@ -72,7 +72,7 @@ def _bytecode(compile_id: str, original: CodeType, rewritten: CodeType) -> Bytec
 
 
 class _Listener(logging.Handler):
-    """Keeps the structured records of one thread."""
+    """Stores the structured records of one thread."""
 
     def __init__(self, record: Record, wanted: Callable[[Mapping[str, Any]], bool]) -> None:
         super().__init__(logging.DEBUG)
@@ -90,12 +90,12 @@ class _Listener(logging.Handler):
 def recording(
     wanted: Callable[[Mapping[str, Any]], bool] = events.is_wanted,
 ) -> Iterator[Record]:
-    """Record every compilation of this thread inside the block; may be nested, and other threads
-    may record theirs meanwhile.  `wanted` chooses entries by their metadata.
+    """Record every compilation of this thread inside the block.  Blocks may be nested, and other
+    threads may record at the same time.  `wanted` selects entries by their metadata.
 
-    Once the last one is done, the logger is as it was, also if the user has tracing on.  Files that
-    were written meanwhile, as before a reload, are read again: torch takes its lines from what
-    Python has kept of them.
+    After the last block the logger has its old settings, also if the user has enabled tracing.
+    Files that changed in the meantime, for example before a reload, are read again, because torch
+    uses Python's cache of source lines.
     """
     linecache.checkcache()
     record, thread = Record(), threading.get_ident()

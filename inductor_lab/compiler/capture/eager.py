@@ -1,8 +1,8 @@
-"""What eager mode does with a captured graph: every operator call that reaches a kernel, counted.
+"""The cost of a captured graph in eager mode: every operator call that reaches a kernel, counted.
 
-The graph runs once more on fake tensors, forwards and, where something wants a gradient, backwards:
-nothing is computed and nobody's data is touched.  What autograd decomposes is decomposed, so
-softmax is one call and layer norm is one; a view is none.
+The graph runs on fake tensors, forward and, if something requires a gradient, backward.  Nothing is
+computed, and no user data is accessed.  Operators count as autograd sees them, so softmax is one
+call and layer norm is one; a view is none.
 
     softmax(x @ w)      eager: mm, _softmax      ours, before fusion: mm, max, sub, exp, sum, div
 """
@@ -27,12 +27,12 @@ from inductor_lab.compiler.torch_door.torch_api import TorchDispatchMode, pytree
 
 @dataclass(frozen=True)
 class EagerCost:
-    """Eager's kernels for one graph, forwards and backwards.
+    """Eager mode's kernels for one graph, forward and backward.
 
-    calls         (operator, how often), those that compute something, in the order of their first
+    calls         (operator, count) of those that compute something, in order of their first call
     bytes_read    each call reads each of its operands once; `bytes_written` likewise
-    kept          bytes that autograd keeps for the backward, `kept_inputs` of them in inputs of the
-                  graph, which are alive anyway
+    kept          bytes that autograd keeps for the backward; `kept_inputs` of them are inputs of
+                  the graph, which stay in memory anyway
     """
 
     calls: tuple[tuple[str, int], ...] = ()
@@ -43,7 +43,7 @@ class EagerCost:
 
     @property
     def kernels(self) -> int:
-        """Operator calls; one may launch several kernels of its library."""
+        """Operator calls; one call may launch several kernels of its library."""
         return sum(count for _, count in self.calls)
 
     @property
@@ -72,26 +72,26 @@ class EagerCost:
 
 
 def as_it_is(given: Any) -> Any:
-    """An input as it is now: the call may write to it, and reshape it (`x.t_()`)."""
+    """An input as it is before the call, which may write to it and reshape it (`x.t_()`)."""
     if isinstance(given, torch.Tensor):
         return given.detach().requires_grad_(given.requires_grad)
     return torch_api.size_hint(given) if isinstance(given, torch.SymInt) else given
 
 
 def eager_cost(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> EagerCost | None:
-    """Count what eager does; None where that depends on the data of tensors."""
+    """The cost in eager mode; None if it depends on the data of tensors."""
 
     def count(hooked: bool) -> EagerCost:
         with torch_api.fake_mode(), level_ends():
             return _counted(module, [_fake(value) for value in inputs], hooked)
 
     for hooked in (True, False):
-        # What the graph has switched on when it fails (autocast, no gradients) is state of the
-        # thread, and ends with it.
+        # If the graph fails, settings that it has changed (autocast, gradient mode) are settings
+        # of this thread and end with it.
         with ThreadPoolExecutor(1) as thread, suppress(Exception):
             return thread.submit(ThreadState.now().run, partial(count, hooked)).result()
-    # Whatever fake tensors cannot say (a size that is data, an operator without a fake): then
-    # nothing is said, and the compilation is not concerned.
+    # Fake tensors do not support everything (sizes that depend on data, operators without a fake
+    # implementation).  Then there is no cost, and the compilation continues.
     return None
 
 
@@ -106,8 +106,8 @@ def _fake(value: Any) -> Any:
 
 
 def _counted(module: torch.fx.GraphModule, given: Sequence[Any], hooked: bool) -> EagerCost:
-    """`hooked`: what is kept is told by hooks.  Transforms of torch.func admit none, so there the
-    nodes of autograd are asked once all has run."""
+    """If `hooked`, hooks report what autograd keeps.  Transforms of torch.func do not allow hooks;
+    there the saved tensors are read from autograd's nodes at the end."""
     tensors = [value for value in given if isinstance(value, torch.Tensor)]
     kept: dict[int, torch.UntypedStorage] = {}
 
@@ -118,7 +118,7 @@ def _counted(module: torch.fx.GraphModule, given: Sequence[Any], hooked: bool) -
 
     counts = _Counts()
     hooks = torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor)
-    wanted = any(value.requires_grad for value in tensors)  # else nothing is kept
+    wanted = any(value.requires_grad for value in tensors)  # otherwise nothing is kept
     with hooks if hooked and wanted else nullcontext(), counts:
         run = _OnFakes(module)
         results = pytree.tree_leaves(run.run(*given))
@@ -142,7 +142,7 @@ def _counted(module: torch.fx.GraphModule, given: Sequence[Any], hooked: bool) -
 
 
 def _saved(waiting: list[Any]) -> Iterator[torch.Tensor]:
-    """What nodes of autograd, and those before them, keep."""
+    """The tensors that autograd nodes and their predecessors keep."""
     seen: set[Any] = {None}
     while waiting:
         node = waiting.pop()
@@ -155,7 +155,7 @@ def _saved(waiting: list[Any]) -> Iterator[torch.Tensor]:
 
 
 class _OnFakes(torch.fx.Interpreter):
-    """Runs a graph whose own tensors (an optimizer's state, constants) are fake, too."""
+    """Runs a graph with fake versions of its own tensors (an optimizer's state, constants)."""
 
     def __init__(self, module: torch.fx.GraphModule) -> None:
         super().__init__(module, garbage_collect_values=False)
@@ -192,6 +192,6 @@ class _Counts(TorchDispatchMode):
 
 
 def _moved(values: Any) -> int:
-    """Bytes of the elements of all tensors, each tensor once."""
+    """Bytes of all elements of all tensors, each tensor once."""
     tensors = {id(v): v for v in pytree.tree_leaves(values) if isinstance(v, torch.Tensor)}
     return sum(t.numel() * t.element_size() for t in tensors.values())

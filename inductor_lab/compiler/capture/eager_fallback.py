@@ -1,12 +1,12 @@
-"""Captured graphs that run as they were captured, by eager mode's operators.
+"""Captured graphs that run unchanged, with the operators of eager mode.
 
-Some graphs have no functional form, and of others AOTAutograd makes a wrong one.  Each kind is a
-rule here: a small function of a `Graph` that returns a reason or None, `RULES` has them in order.
-`why_as_captured` asks them before anything is compiled.  What AOTAutograd refuses by itself runs so
-too (`refused`).  A graph that each rule accepts, and one that it refuses, stand in
-`tests/capture/test_eager_fallback.py`.
+Some graphs have no functional form, and for others AOTAutograd's form is wrong.  Each kind is a
+rule here: a small function of a `Graph` that returns a reason or None.  `RULES` has them in order.
+`why_as_captured` applies them before anything is compiled.  Graphs that AOTAutograd rejects itself
+also run in eager mode (`refused`).  `tests/capture/test_eager_fallback.py` has, for each rule, a
+graph that it accepts and one that it refuses.
 
-Inductor: some of these graphs it refuses, others it computes wrongly.
+Inductor: it rejects some of these graphs and computes wrong results for others.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ _OF_TORCH = (
 
 @dataclass(frozen=True)
 class Graph:
-    """What the rules are asked about: a captured graph with its inputs."""
+    """The input of the rules: a captured graph with its inputs."""
 
     module: torch.nn.Module
     inputs: Sequence[Any]
 
     @cached_property
     def memory(self) -> Memory:
-        """Who writes to what."""
+        """The writes of the graph and their targets."""
         return Memory.of(self.module)
 
     @cached_property
@@ -84,7 +84,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a graph runs as it was captured, and the node that is to blame, if there is one."""
+    """Why a graph runs in eager mode, and the node that causes it, if there is one."""
 
     text: str
     node: Node | None = None
@@ -92,7 +92,7 @@ class Reason:
 
 Rule = Callable[[Graph], Reason | None]
 RULES: dict[str, Rule] = {}
-"""All rules by name, in the order in which they are asked."""
+"""All rules by name, in the order in which they are applied."""
 
 
 def rule(function: Rule) -> Rule:
@@ -104,7 +104,7 @@ def rule(function: Rule) -> Rule:
 
 
 def why_as_captured(module: torch.nn.Module, inputs: Sequence[Any]) -> AsCaptured | None:
-    """The first rule that refuses to have this graph compiled; None if all accept it."""
+    """The first rule that refuses to compile this graph; None if all accept it."""
     graph = Graph(module, inputs)
     for name, ask in RULES.items():
         reason = ask(graph)
@@ -115,8 +115,11 @@ def why_as_captured(module: torch.nn.Module, inputs: Sequence[Any]) -> AsCapture
 
 
 def refused(error: Exception) -> AsCaptured | None:
-    """What AOTAutograd itself raised about a graph, as a reason; None for an error of a phase of
-    ours, of a function of the user's, or one that TorchDynamo waits for."""
+    """An error of AOTAutograd about a graph, as a reason.
+
+    None for an error of one of our phases or of a user's function, and for exceptions that
+    TorchDynamo handles.
+    """
     if isinstance(error, (LabError, _OfDynamo)) or not isinstance(error, _REFUSALS):
         return None
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
@@ -126,20 +129,20 @@ def refused(error: Exception) -> AsCaptured | None:
     if any(outside_torch(file) and not file.startswith("<") for file in below):
         return None
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
-    return AsCaptured("refused_by_torch", f"AOTAutograd refuses it: {said}", None)
+    return AsCaptured("refused_by_torch", f"AOTAutograd rejects it: {said}", None)
 
 
 def warn_of(why: AsCaptured) -> None:
-    """Say that a graph runs in eager mode; Python says the same once."""
+    """Warn that a graph runs in eager mode; Python prints each warning once."""
     warnings.warn(str(why), RunsUncompiled, stacklevel=2)
 
 
-# ---- what kernels cannot compute ----
+# ---- graphs that kernels cannot compute ----
 
 
 @rule
 def fake_inputs(graph: Graph) -> Reason | None:
-    """Fake tensors of the user's (not TorchDynamo's own) have no memory for kernels to read."""
+    """A user's fake tensors (not TorchDynamo's own) have no memory for kernels to read."""
     context = _TracingContext and _TracingContext.try_get()
     own = context and context.fake_mode
     fakes = (given for given in graph.inputs if isinstance(given, FakeTensor))
@@ -150,8 +153,8 @@ def fake_inputs(graph: Graph) -> Reason | None:
 
 @rule
 def tangents(graph: Graph) -> Reason | None:
-    """Kernels know nothing of the tangents that tensors carry inside `forward_ad.dual_level`;
-    TorchDynamo guards on that."""
+    """Kernels do not compute the tangents of tensors inside `forward_ad.dual_level`; TorchDynamo
+    guards on that."""
     if getattr(torch.autograd.forward_ad, "_current_level", -1) >= 0:
         return Reason(
             "it is called under forward-mode differentiation, whose tensors have tangents"
@@ -161,8 +164,8 @@ def tangents(graph: Graph) -> Reason | None:
 
 @rule
 def resized_storage(graph: Graph) -> Reason | None:
-    """Storage that is taken away or given has no functional form: which of the values have memory,
-    and when, is part of what the graph does.  FSDP does it."""
+    """Storage resizing has no functional form, so the graph runs in eager mode.  FSDP resizes
+    storages."""
     for node in graph.memory.nodes:
         if "inductor.resize_storage_bytes_" in str(node.target):
             return Reason("it resizes the storage of a tensor", node)
@@ -171,52 +174,54 @@ def resized_storage(graph: Graph) -> Reason | None:
 
 @rule
 def replaced_storage(graph: Graph) -> Reason | None:
-    """`weight.data = x` gives a tensor another storage, which loses its gradient."""
+    """`weight.data = x` gives a tensor another storage, and gradients would be lost."""
     for node in graph.memory.nodes:
         if node.target in ("set_", torch.Tensor.set_) and isinstance(node.args[0], Node):
             fake = tensor_of(node.args[0])
             if fake is not None and fake.requires_grad and torch.is_grad_enabled():
-                return Reason("it gives other memory to a tensor that requires a gradient", node)
+                return Reason("it replaces the storage of a tensor that requires a gradient", node)
     return None
 
 
-# ---- where in a storage ----
+# ---- positions in a storage ----
 
 
 @rule
 def place_in_a_moved_storage(graph: Graph) -> Reason | None:
-    """What is read from a place in a storage depends on where an input begins in it, on which
-    TorchDynamo does not guard; and AOTAutograd's functional tensors forget it in a write:
+    """A read at an absolute position in a storage depends on the storage offset of an input.
+    TorchDynamo does not guard on that offset, and AOTAutograd's functional tensors lose it in a
+    write:
 
         x = storage[2:]; x[1].mul_(2); y = x.as_strided((3,), (1,), 4)     y[0] is x[2], not x[4]
     """
     node = next(_placed(graph.memory.nodes), None)
     if node is not None and any(map(_is_moved, graph.inputs)):
-        return Reason("it says where in a storage it reads, of which an argument is a part", node)
+        return Reason("it reads at an absolute position in the storage of an argument", node)
     return None
 
 
 @rule
 def other_elements_at_an_unknown_place(graph: Graph) -> Reason | None:
-    """Of a result that is an input's memory as another dtype, from a place that is read from a
-    tensor, only the view itself tells AOTAutograd where it is."""
+    """A result is a view of an input with another dtype, and its offset is read from a tensor:
+    AOTAutograd does not know the offset."""
     dtypes = {storage_of(fake): fake.dtype for _, fake in reversed(graph.given)}
     for node in graph.results:
         fake = tensor_of(node)
         if fake is None or dtypes.get(storage_of(fake), fake.dtype) == fake.dtype:
             continue
         if isinstance(fake.storage_offset(), torch.SymInt):
-            return Reason("a result is an argument as another dtype, from an unknown place", node)
+            text = "a result is a view of an argument with another dtype at an unknown offset"
+            return Reason(text, node)
     return None
 
 
-# ---- writes that AOTAutograd's functional form has wrong ----
+# ---- writes for which AOTAutograd's functional form is wrong ----
 
 
 @rule
 def overlapping_write(graph: Graph) -> Reason | None:
-    """A write through a view whose elements share memory is undone by sums in a functional graph,
-    where eager mode writes one element:
+    """A write through a view whose elements share memory.  The functional form adds up all
+    elements, but eager mode writes one element:
 
         e = x.expand(3, -1); e[1].add_(4)     x + sum(new e - e), which is not exact
         x.expand(3, -1).zero_()               x - 3 * x, which is wrong
@@ -231,7 +236,8 @@ def overlapping_write(graph: Graph) -> Reason | None:
 
 @rule
 def write_through_gaps(graph: Graph) -> Reason | None:
-    """What windows (`unfold`) leave out of their tensor is zero after a write through them."""
+    """After a write through windows (`unfold`) with gaps, the elements in the gaps would be
+    zero."""
     for writing in graph.memory.writings:
         for view in graph.memory.views_behind(writing.target):
             if view.target in ("unfold", torch.Tensor.unfold) or "aten.unfold" in str(view.target):
@@ -243,8 +249,9 @@ def write_through_gaps(graph: Graph) -> Reason | None:
 
 @rule
 def view_of_a_shared_argument(graph: Graph) -> Reason | None:
-    """Arguments that share memory, of which one is written, are one input of AOTAutograd's; a
-    result that is a view of one of them is then made of that input as if it were the argument:
+    """Arguments that share memory, one of which is written, become one input of AOTAutograd.  A
+    result that is a view of one of the arguments is then computed from that input as if it were the
+    argument:
 
         def f(t, rows): t.add_(1); return rows.view(-1)         f(t, t[1:]) gives t.view(-1)
     """
@@ -262,7 +269,8 @@ def view_of_a_shared_argument(graph: Graph) -> Reason | None:
 
 @rule
 def write_to_an_argument_of_shared_memory(graph: Graph) -> Reason | None:
-    """Of arguments that share memory, one that overlaps itself cannot be made from the others."""
+    """Arguments share memory and one of them overlaps itself: it cannot be computed from the
+    others."""
     for shared in _shared(graph).values():
         if graph.memory.written(shared[0]) and any(may_overlap(_fake(node)) for node in shared):
             return Reason("two arguments share memory, one overlaps itself, and it is written to",
@@ -272,8 +280,8 @@ def write_to_an_argument_of_shared_memory(graph: Graph) -> Reason | None:
 
 @rule
 def returned_input_that_is_written(graph: Graph) -> Reason | None:
-    """AOTAutograd mixes up what it returns and what it writes where an input that requires a
-    gradient is written to, and one that needs none is written to and returned itself:
+    """AOTAutograd returns wrong values if an input that requires a gradient is written, and an
+    input that requires none is written and returned itself:
 
         def forward(self, x): x.mul_(2); self.calls += 1; return x + 1       returns the calls
     """
@@ -293,7 +301,8 @@ def returned_input_that_is_written(graph: Graph) -> Reason | None:
 
 @rule
 def operator_with_an_alias(graph: Graph) -> Reason | None:
-    """A custom operator's result shares memory with an argument, which has no functional form."""
+    """The result of a custom operator shares memory with an argument, which has no functional
+    form."""
     for node in graph.memory.nodes:
         if not isinstance(node.target, OpOverload | OpOverloadPacket) or _is_of_torch(node.target):
             continue
@@ -303,7 +312,7 @@ def operator_with_an_alias(graph: Graph) -> Reason | None:
     return None
 
 
-# ---- what the rules have in common ----
+# ---- helpers of the rules ----
 
 
 def _fake(node: Node) -> torch.Tensor:
@@ -313,12 +322,12 @@ def _fake(node: Node) -> torch.Tensor:
 
 
 def _as_many(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Have two tensors equally many elements, whatever symbols are?"""
+    """Do two tensors have equally many elements for all values of the symbols?"""
     return bool(expression_of(one.numel()) == expression_of(other.numel()))
 
 
 def _shared(graph: Graph) -> dict[int, list[Node]]:
-    """The inputs of each storage that two of them may overlap in."""
+    """The inputs of each storage in which two inputs may overlap."""
     by_storage: dict[int, list[Node]] = defaultdict(list)
     for node, fake in graph.given:
         by_storage[storage_of(fake)].append(node)
@@ -352,7 +361,7 @@ def _is_of_torch(target: Any) -> bool:
 
 
 def _placed(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The calls of `as_strided` that say where in the storage they begin, not of a tensor."""
+    """The calls of `as_strided` with a storage offset."""
     strided = (node for node in nodes if "as_strided" in str(node.target))
     return (node for node in strided if node.args[3:] or "storage_offset" in node.kwargs)
 
@@ -367,13 +376,13 @@ def _is_moved(given: Any) -> bool:
 def where_storage_begins(
     module: torch.nn.Module, compiled: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """The calls of a captured graph: compiled ones, but where a place in the storage is asked for
-    and a tensor does not begin its own."""
+    """The compiled graph, except if it reads at an absolute position of a storage and a tensor has
+    a storage offset: then it runs in eager mode."""
     if next(_placed(Memory.of(module).nodes), None) is None:
         return compiled
     return lambda *args: (module.forward if any(map(_is_moved, args)) else compiled)(*args)
 
 
 def captured(nodes: Iterable[Node]) -> list[torch.Tensor]:
-    """The strided tensors among nodes of a graph of TorchDynamo's."""
+    """The strided tensors among nodes of a TorchDynamo graph."""
     return [fake for node in nodes if (fake := tensor_of(node)) is not None]

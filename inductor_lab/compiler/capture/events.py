@@ -1,6 +1,6 @@
 """Entries of torch's structured trace log → guards, breaks, symbols, recompiles, timings.
 
-An entry is a dictionary of metadata, with one key that says what it is, and often a text payload.
+An entry is a dictionary of metadata, with one key for its kind, and often a text payload.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Event:
 
 
 def is_wanted(metadata: Mapping[str, Any]) -> bool:
-    """Is this entry of a kind that we read?"""
+    """Does the compiler read entries of this kind?"""
     return any(kind in metadata for kind in _WANTED)
 
 
@@ -80,8 +80,8 @@ def seconds_by_phase(found: Iterable[Phase]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads the entries that name places; `files` are the paths that shortened ones may mean, and
-    `file_of` gives the path behind a number in the log."""
+    """Reads the entries that have locations; `files` are the full paths of shortened ones, and
+    `file_of` returns the path of a number in the log."""
 
     files: set[str]
     file_of: Callable[[int], str] = traced_file
@@ -112,7 +112,7 @@ class Reader:
                 yield Guard(guard["kind"], code.strip(), about, span, event.compile_id)
 
     def _span(self, comment: str) -> Span | None:
-        """`# y = x.sin()  # /shortened/m.py:3 in f` → the span, if the file is a known one."""
+        """`# y = x.sin()  # /shortened/m.py:3 in f` → the span, if the file is known."""
         place = _PLACE.search(comment)
         if place is None:
             return None
@@ -123,7 +123,7 @@ class Reader:
         return Span(shown_file(file), int(place["line"]), function=place["function"], code=code)
 
     def breaks(self, log: Iterable[Event]) -> Iterator[GraphBreak]:
-        """Graph breaks, each once (Dynamo reports one again when it restarts a frame)."""
+        """Graph breaks, each once (Dynamo reports a break again when it restarts a frame)."""
         seen: set[tuple[str, str, Span | None]] = set()
         for event in log:
             if event.is_artifact("dynamo_graph_break_reason"):
@@ -149,9 +149,9 @@ class Reader:
                     )
 
     def recompiles(self, log: Iterable[Event]) -> Iterator[Recompile]:
-        """The guards that failed, one for each compilation whose code could not be used.
+        """The guards that failed, one for each recompile.
 
-        Code that another `lab.inspect` of the same function left is no reason of the user's.
+        Recompiles because of code from another `lab.inspect` of the same function are skipped.
         """
         for event in log:
             if event.is_artifact("recompile_reasons"):
@@ -205,7 +205,7 @@ def _graph_break(event: Event) -> GraphBreak:
 
 
 def _after(label: str, text: str) -> str:
-    """The text behind a label up to the next labelled line, as one line."""
+    """The text after a label up to the next labelled line, as one line."""
     ends = r"\n\s*(?:Explanation|Hint|Developer debug context|For more details)[: ]|\Z"
     match = re.search(rf"{re.escape(label)}(.*?)(?={ends})", text, re.S)
     return " ".join(match[1].split()) if match else ""

@@ -1,8 +1,8 @@
-"""The exact expression behind a line, and perhaps a start column.
+"""The exact expression of a line, and possibly of a start column.
 
-Dynamo knows where an op's expression starts but not on which line it ends, so its `^^^` marks run
-to the end of the line; before torch 2.13 it knows the line only.  Python's own parser knows: of the
-expressions that start there, the right one is that which calls what the FX node calls.
+Dynamo knows where an op's expression starts but not on which line it ends, so its `^^^` marks
+extend to the end of the line; before torch 2.13 it knows only the line.  Python's own parser knows
+the extent.  Of the expressions that start there, the right one calls what the FX node calls.
 
     y = torch.sin(x) ** 2        callee "sin"   →   torch.sin(x)
                                  callee "pow"   →   torch.sin(x) ** 2
@@ -28,7 +28,8 @@ _OPERATORS: Mapping[type[ast.AST], str] = {
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What an expression calls, and where it is; lines and columns from 1, the end exclusive."""
+    """The callee of an expression, and its location; lines and columns from 1, the end
+    exclusive."""
 
     callee: str
     line: int
@@ -38,9 +39,9 @@ class Extent:
 
 
 def find_expression(file: str, line: int, column: int, callee: str) -> Extent | None:
-    """The expression of that callee that starts there; None if it cannot be found.
+    """The expression with that callee that starts there; None if it cannot be found.
 
-    Without a column (0) the line must have just one expression that calls `callee`.
+    Without a column (0), exactly one expression in the line must call `callee`.
     """
     starting = _by_line("".join(linecache.getlines(file))).get(line, [])
     if not column:
@@ -55,7 +56,7 @@ def find_expression(file: str, line: int, column: int, callee: str) -> Extent | 
 
 @lru_cache(maxsize=32)
 def _by_line(text: str) -> Mapping[int, list[Extent]]:
-    """The expressions that compute something, by the line they start on."""
+    """The expressions that compute something, by their first line."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
@@ -72,7 +73,7 @@ def _by_line(text: str) -> Mapping[int, list[Extent]]:
 
 
 def _characters(line: str, utf8_bytes: int) -> int:
-    """The parser counts UTF-8 bytes, people count characters."""
+    """Convert a column in UTF-8 bytes, as the parser counts, to characters."""
     return utf8_bytes if line.isascii() else len(line.encode()[:utf8_bytes].decode())
 
 

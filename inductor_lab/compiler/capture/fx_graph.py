@@ -1,6 +1,6 @@
-"""FX graphs as data: what can be printed, drawn and saved; the live module is what runs.
+"""FX graphs as data, for printing, drawing and saving; the live module is what runs.
 
-Used for every graph of a compile: captured, joint, forward, backward, and around each rewrite.
+Used for every graph of a compilation: captured, joint, forward, backward, and around each rewrite.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from inductor_lab.compiler.base.operations import perform
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in the user's code.  Lines and columns count from 1; `column` 0 means unknown.
+    """A location in the user's code.  Lines and columns count from 1; `column` 0 means unknown.
 
     `file` is a path, or a cell (`"cell 3"`); `code` is the text of the line(s) it covers.
     """
@@ -34,7 +34,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class TensorFacts:
-    """What is known of a tensor before it exists.  Sizes are printed (`"128"`, `"s0"`)."""
+    """The metadata of a tensor at compile time.  Sizes are printed (`"128"`, `"s0"`)."""
 
     dtype: str
     shape: tuple[str, ...]
@@ -48,9 +48,12 @@ class TensorFacts:
 
 @dataclass(frozen=True, slots=True)
 class FxNode:
-    """One node.  `came_from` names its ancestors in the graph that this one was made from
-    (forward/backward → joint → captured).  `given` is what the user calls an input: `x`, or
-    `h.0.attn.weight` for a parameter."""
+    """One node.
+
+    `came_from` names its ancestors in the graph that this one was made from (forward/backward →
+    joint → captured).  `given` is the user's name of an input: `x`, or `h.0.attn.weight` for a
+    parameter.
+    """
 
     name: str
     op: str

@@ -1,7 +1,7 @@
-"""A live GraphModule → `FxGraph`: facts, spans, module paths and ancestry, read from node metadata.
+"""A live GraphModule → `FxGraph`: metadata, spans, module paths and ancestry of its nodes.
 
-Nothing here is on the compiler's hot path: the pipeline calls it for compilations that somebody
-looks at.  A graph of 1,000 nodes takes some tens of milliseconds.
+This is not on the compiler's hot path: the pipeline calls it only for compilations that are
+inspected.  A graph of 1,000 nodes takes some tens of milliseconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _ITEM = re.compile(r"\['?(\w+)'?\]")
 
 
 def fx_graph(module: torch.fx.GraphModule, name: str, *, earlier: FxGraph | None = None) -> FxGraph:
-    """Read a GraphModule as data; `earlier` is the graph that it was made from, for `came_from`."""
+    """The record of a GraphModule; `earlier` is the graph that it was made from, for
+    `came_from`."""
     spans: _Spans = {}
     ancestors = _ancestors(module.graph, earlier)
     facts = (_fx_node(node, spans, ancestors, of) for node, of in _told(module.graph).items())
@@ -58,8 +59,11 @@ def _fx_node(
 
 
 def _told(graph: torch.fx.Graph) -> dict[torch.fx.Node, torch.fx.Node]:
-    """Each node → the one that says where in the user's code it is: itself; or, of what torch has
-    added (a number that became a tensor), the first one that it is computed for."""
+    """Each node → the node that has its location in the user's code.
+
+    This is the node itself.  For a node that torch has added (a number converted to a tensor), it
+    is the first node that uses it.
+    """
     told: dict[torch.fx.Node, torch.fx.Node] = {}
     for node in reversed(graph.nodes):
         user = None if node.meta.get("stack_trace") else next(iter(node.users), None)
@@ -68,7 +72,8 @@ def _told(graph: torch.fx.Graph) -> dict[torch.fx.Node, torch.fx.Node]:
 
 
 def _callee(node: torch.fx.Node) -> str:
-    """What the user's code calls here: `"sin"` for `torch.sin(x)`, `"pow"` for `x ** 2`."""
+    """The name of the callee in the user's code: `"sin"` for `torch.sin(x)`, `"pow"` for `x **
+    2`."""
     stack = node.meta.get("source_fn_stack") or node.meta.get("fwd_source_fn_stack")
     target = stack[-1][1] if stack else node.target
     return target if isinstance(target, str) else getattr(target, "__name__", "")
@@ -81,7 +86,7 @@ def is_backward(node: torch.fx.Node) -> bool:
 
 
 def tensor_facts(value: Any) -> TensorFacts | None:
-    """Facts of a (fake) tensor; None for anything else."""
+    """Metadata of a (fake) tensor; None for any other value."""
     if not isinstance(value, torch.Tensor):
         return None
     strided = value.layout == torch.strided
@@ -95,16 +100,18 @@ def tensor_facts(value: Any) -> TensorFacts | None:
 
 
 def given_name(node: torch.fx.Node) -> str:
-    """What the user calls an input that Dynamo found: `h.0.attn.weight` for
-    `L['self']._modules['h']._modules['0'].attn._parameters['weight']`, and `x` for an array's
-    `___from_numpy(L['x'])`."""
+    """The user's name of an input that Dynamo found.
+
+    It is `h.0.attn.weight` for `L['self']._modules['h']._modules['0'].attn._parameters['weight']`,
+    and `x` for `___from_numpy(L['x'])`, an array.
+    """
     name = getattr(getattr(node.meta.get("grapharg"), "source", None), "name", "")
     path = _ARRAY.sub(r"\1", name() if callable(name) else name)
     return _dotted(_FIRST_NAME.sub(r"\1", path)).removeprefix("self.")
 
 
 def module_path(node: torch.fx.Node) -> str:
-    """The layer a node belongs to, such as `encoder.layer.3.attention`; "" outside of modules."""
+    """The module of a node, such as `encoder.layer.3.attention`; "" outside modules."""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack")
     if not stack:
         return ""
@@ -122,13 +129,14 @@ def _dotted(path: str) -> str:
 
 
 def _ancestors(graph: torch.fx.Graph, earlier: FxGraph | None) -> dict[str, tuple[str, ...]]:
-    """For each node, the names in `earlier` it came from, by the best evidence that there is.
+    """For each node, the names of its ancestors in `earlier`, from the most reliable source
+    available.
 
     1. `lab_from`, which our rewrites set; 2. the same name and target (our partitioner and passes
-    keep names); 3. `from_node`, the chain that FX keeps; 4. an argument's position;
-    5. `source_fn_stack`; 6. for gradients, the forward nodes with the same autograd sequence
-    number, and for a sum of gradients the ancestors of what it adds up.  What is left after that
-    gets its ancestors from the same expression of the source (`_by_place`).
+    keep names); 3. `from_node`, the chain that FX keeps; 4. an argument's position; 5.
+    `source_fn_stack`; 6. for gradients, the forward nodes with the same autograd sequence number,
+    and for a sum of gradients the ancestors of its operands.  Other nodes get the ancestors with
+    the same source expression (`_by_place`).
     """
     if earlier is None:
         return {}
@@ -159,7 +167,7 @@ def _ancestors(graph: torch.fx.Graph, earlier: FxGraph | None) -> dict[str, tupl
 
 
 def _by_place(earlier: FxGraph | None, nodes: Iterable[FxNode]) -> Iterator[FxNode]:
-    """Give calls without ancestors the calls of `earlier` that stand at the same place."""
+    """Give calls without ancestors the calls of `earlier` with the same source location."""
     names: dict[tuple[str, int, int], list[str]] = defaultdict(list)
     for known in earlier.nodes if earlier else ():
         if known.span and known.op.startswith("call"):

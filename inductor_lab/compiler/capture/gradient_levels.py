@@ -1,5 +1,8 @@
-"""Levels of forward-mode gradients: graphs of torch.func begin and end one, and torch admits one in
-a process, so a run that fails between them must not leave it on."""
+"""Levels of forward-mode gradients.
+
+Graphs of torch.func enter and exit such a level.  torch allows one level per process, so a run that
+fails in between must exit it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _exit = optional("torch._C._exit_dual_level")
 
 @contextmanager
 def level_ends() -> Iterator[None]:
-    """A level that the block begins ends with it, also if it fails."""
+    """Exit a level that the block has entered, also if the block fails."""
     before = _has_level()
     try:
         yield
@@ -24,7 +27,7 @@ def level_ends() -> Iterator[None]:
 
 
 def _has_level() -> bool:
-    """Torch tells nobody but who wants another."""
+    """torch has no query for the current level, except trying to enter another one."""
     try:
         return _enter is None or bool(_exit(level=_enter()))
     except RuntimeError:

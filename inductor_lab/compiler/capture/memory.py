@@ -1,7 +1,7 @@
-"""What a captured graph says about memory: who writes to what, and through which views.
+"""Memory accesses of a captured graph: which nodes write to which tensors, and through which views.
 
 TorchDynamo runs each node with fake tensors, which share storages as the real ones do, also between
-a graph and the graphs inside it.  So views of one tensor are found by their storage.
+a graph and its nested graphs.  So views of one tensor have the same storage.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NEW_LAYOUT = frozenset(
         "transpose_", "unsqueeze_", "resize_", "resize_as_", "set_", "rename_", "share_memory_",
     }
 )  # fmt: skip
-"""Methods that change what a tensor is, and none of its elements."""
+"""Methods that change the metadata of a tensor, but none of its elements."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Writing:
 
 @dataclass(frozen=True)
 class Memory:
-    """The nodes of a captured graph and of the graphs inside it, with what they write.
+    """The nodes of a captured graph and of its nested graphs, with their writes.
 
     `of_storage` has the nodes of each storage, in order; `_storages` those of each node.
     """
@@ -63,7 +63,7 @@ class Memory:
 
     @classmethod
     def of(cls, module: torch.nn.Module) -> Memory:
-        """Read it from a graph of TorchDynamo's."""
+        """Read the accesses of a TorchDynamo graph."""
         parts = [part.graph for part in module.modules() if isinstance(part, GraphModule)]
         nodes = tuple(node for graph in parts for node in graph.nodes)
         found = {node: frozenset(map(storage_of, _tensors(node))) for node in nodes}
@@ -75,16 +75,16 @@ class Memory:
         return cls(nodes, writings, of_storage, found)
 
     def storages_of(self, node: Node) -> frozenset[int]:
-        """The storages of what a node gives."""
+        """The storages of the result of a node."""
         return self._storages[node]
 
     def written(self, node: Node) -> bool:
-        """Is the storage of this node's tensor written to, anywhere in the graph?"""
+        """Does any node of the graph write to the storage of this node's tensor?"""
         mine = self.storages_of(node)
         return any(not mine.isdisjoint(self.storages_of(w.target)) for w in self.writings)
 
     def written_with_gradients(self) -> Iterator[Writing]:
-        """The writings that are not under `torch.no_grad()`, as far as a graph itself says."""
+        """The writes outside `torch.no_grad()`, as far as the graph shows it."""
         enabled, without = torch.is_grad_enabled(), set()
         for node in self.nodes:
             if getattr(node.target, "__name__", "") == "_set_grad_enabled":
@@ -94,9 +94,9 @@ class Memory:
         return (writing for writing in self.writings if writing.node not in without)
 
     def views_behind(self, node: Node) -> Iterator[Node]:
-        """The node, and the nodes that it is a view of, back to where the memory comes from.
+        """The node, and the nodes that it is a view of, back to the node that owns the memory.
 
-        The input of a graph inside goes on at the nodes outside that have the same layout.
+        An input of a nested graph continues at the outer nodes with the same layout.
         """
         mine, seen, pending = self.storages_of(node), {node}, [node]
         while pending:
@@ -115,17 +115,18 @@ class Memory:
 
 
 def tensor_of(node: Node) -> torch.Tensor | None:
-    """The strided fake tensor that a node gave when it was captured, or the first of several."""
+    """The strided fake tensor of a node, or the first one of several."""
     return next(_tensors(node), None)
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """A number that tensors have in common if they share their storage."""
+    """A number that is equal for tensors that share their storage."""
     return int(tensor.untyped_storage()._cdata)
 
 
 def may_overlap(tensor: torch.Tensor) -> bool:
-    """Could two elements share memory?  Not if a stride steps over all that shorter ones reach."""
+    """May two elements share memory?  Not if each stride is larger than the extent of all smaller
+    ones."""
     sizes, strides = (tuple(map(size_hint, n)) for n in (tensor.shape, tensor.stride()))
     reach = 1
     for stride, size in sorted(zip(strides, sizes, strict=True)):
@@ -136,7 +137,7 @@ def may_overlap(tensor: torch.Tensor) -> bool:
 
 
 def extent(tensor: torch.Tensor) -> tuple[int, int]:
-    """The first byte of a storage that a tensor may reach, and the one after the last."""
+    """The first byte of a storage that a tensor may access, and the one after the last."""
     sizes, strides = (tuple(map(size_hint, n)) for n in (tensor.shape, tensor.stride()))
     first = size_hint(tensor.storage_offset())
     reach = sum(stride * (size - 1) for size, stride in zip(sizes, strides, strict=True))
@@ -152,7 +153,7 @@ def _tensors(node: Node) -> Iterator[torch.Tensor]:
 
 
 def _has_storage(tensor: torch.Tensor) -> bool:
-    """Wrappers of transformations (`torch.func`) have none."""
+    """Wrapper tensors of transformations (`torch.func`) have no storage."""
     try:
         tensor.untyped_storage()
     except (RuntimeError, NotImplementedError):
@@ -161,18 +162,18 @@ def _has_storage(tensor: torch.Tensor) -> bool:
 
 
 def same_layout(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
-    """Have two tensors of one storage their elements at the same places, whatever symbols are?"""
+    """Do two tensors of one storage have the same elements, for all values of the symbols?"""
     return one is not None and other is not None and _layout(one) == _layout(other)
 
 
 def _layout(tensor: torch.Tensor) -> list[Any]:
-    """Sizes, strides and offset as expressions: to compare symbols themselves would add guards."""
+    """Sizes, strides and offset as expressions, because comparing symbols would add guards."""
     numbers = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
     return [expression_of(number) for number in numbers]
 
 
 def _targets(node: Node) -> Iterable[Node]:
-    """The nodes whose elements a node writes to."""
+    """The nodes to whose elements a node writes."""
     if node.op == "call_method":
         name = str(node.target)
         in_place = name.endswith("_") and not name.endswith("__") and name not in NEW_LAYOUT

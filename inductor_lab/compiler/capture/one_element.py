@@ -1,12 +1,13 @@
-"""Does eager refuse a call because of its dtypes?  It is asked, with tensors of one element.
+"""Does eager mode reject a call because of its dtypes?  The test is a call with one-element
+tensors.
 
     hypot(i64[3, 4], i64[4])   →   torch.hypot(ones i64[1], ones i64[1])     "not implemented for"
 
-An elementwise operator decides by the dtypes of its tensors, by whether they have dimensions, and
-by its numbers.  So a call with the same ones, of one element each, is refused if this one is.
-Answers are kept.
+An elementwise operator accepts or rejects a call depending on the dtypes of its tensors, on whether
+they are 0-dim, and on its numbers.  So a call with the same properties and one element per tensor
+gives the same answer.  Answers are cached.
 
-Inductor has no counterpart: it compiles calls that eager refuses.
+Inductor has no counterpart: it compiles calls that eager mode rejects.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ import torch
 from inductor_lab.compiler.torch_door import torch_api
 
 ANSWERS = 4096
-"""How many answers are kept."""
+"""The number of cached answers."""
 
 
 class Element(NamedTuple):
-    """What stands for a tensor; with `rank` 0 it has no dimensions."""
+    """The description of a tensor; `rank` 0 means 0-dim."""
 
     dtype: torch.dtype
     rank: int
@@ -37,20 +38,21 @@ def is_refused_by_eager(
 ) -> bool:
     """Does an elementwise function raise for arguments like these?  Tensors may be fake.
 
-    False if that cannot be found out: for a device that is not here, or layouts other than strides.
+    False if that is unknown: for a device that this machine does not have, or for non-strided
+    layouts.
     """
     try:
         return _answer(function, _described(list(args)), _described(dict(kwargs)))
-    except (TypeError, NotHere):  # an argument has no hash, or no tensor can stand for it
+    except (TypeError, NotHere):  # an argument is not hashable, or no tensor can replace it
         return False
 
 
 class NotHere(Exception):
-    """A tensor of one element cannot be made for this."""
+    """There is no one-element tensor of this kind on this machine."""
 
 
 def _described(given: Any) -> Any:
-    """An argument as something with a hash that has no sizes; `_made` is the way back."""
+    """An argument as a hashable value without sizes; `_made` converts it back."""
     match given:
         case torch.Tensor():
             kind = given.device.type
@@ -86,7 +88,7 @@ def _made(described: Any) -> Any:
 
 @lru_cache(ANSWERS)
 def _answer(function: Callable[..., Any], args: Any, kwargs: Any) -> bool:
-    """Kept for each function and description; types stand in these, since 1 == 1.0 == True."""
+    """Cached for each function and description; these contain types, because 1 == 1.0 == True."""
     with (
         torch_api.without_modes(), torch.no_grad(), torch.autocast("cpu", enabled=False),
         warnings.catch_warnings(),

@@ -1,13 +1,13 @@
-"""Writes of a captured graph that eager refuses.
+"""Writes of a captured graph that eager mode rejects.
 
-    x[1:].add_(x[:-1])        what is written is read elsewhere in the same call
-    x.expand(3).add_(1)       what is written shares memory with itself
-    n.mul_(0.5)               the result is a float, and n holds integers
+    x[1:].add_(x[:-1])        the call also reads the written memory at other positions
+    x.expand(3).add_(1)       elements of the written tensor share memory
+    n.mul_(0.5)               the result is a float, but n holds integers
 
-A functional graph has no writes: it would have an answer for all of these.  So a graph with one of
-them runs in eager mode, which raises when it comes to the call, after the writes before it.
+A functional graph has no writes, so it would compute a result for all of these.  A graph with such
+a write runs in eager mode, which raises at that call, after the writes before it.
 
-Inductor has no counterpart: it answers.
+Inductor has no counterpart: it computes a result.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ AUGMENTED: Mapping[Any, str] = {
     operator.ixor: "bitwise_xor_", operator.ilshift: "bitwise_left_shift_",
     operator.irshift: "bitwise_right_shift_",
 }  # fmt: skip
-"""Python's assignments with an operator, and the method that each is for a tensor."""
+"""Python's augmented assignments, and the tensor method of each."""
 IN_PLACE_METHODS = frozenset(f"__{each.__name__}__" for each in AUGMENTED)
 
 
 def refused_write(module: torch.nn.Module) -> Node | None:
-    """The first call of a captured graph, or of a graph inside, whose write eager may refuse."""
+    """The first call in a captured graph, or in a nested graph, whose write eager mode may
+    reject."""
     graphs = (part.graph for part in module.modules() if isinstance(part, GraphModule))
     calls = (node for graph in graphs for node in graph.nodes if node.op.startswith("call_"))
     return next((node for node in calls if _may_be_refused(node)), None)
 
 
 def with_lines(module: GraphModule) -> Callable[..., Any]:
-    """A captured graph in eager mode; an exception has the user's line as a note."""
+    """A captured graph in eager mode; an exception gets the user's line as a note."""
     return _WithLines(module, garbage_collect_values=True).run
 
 
@@ -76,7 +77,7 @@ def _may_be_refused(node: Node) -> bool:
     args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: n.meta.get("example_value"))
     elementwise = _is_elementwise(name)
     in_place = elementwise or name == "copy_" or node.target is operator.setitem
-    with suppress(RuntimeError), torch.no_grad():  # it depends on a size that only a call knows
+    with suppress(RuntimeError), torch.no_grad():  # a size is known only at run time
         for written, read, copied in _pairs(node, args, kwargs):
             if shares_with_itself(written) or any(
                 overlap(written, one, in_place and copied) for one in read
@@ -94,7 +95,7 @@ def _is_in_place(name: str) -> bool:
 
 
 def _name_of(node: Node) -> str:
-    """The operator's name in ATen, if it is one: `add_`."""
+    """The name of the called operator in ATen, if it is one: `add_`."""
     if isinstance(node.target, OpOverload):
         return str(node.target._schema.name.partition("::")[2])
     if isinstance(node.target, str):
@@ -109,9 +110,9 @@ def _function(node: Node) -> Callable[..., Any] | None:
 
 
 def _is_elementwise(name: str) -> bool:
-    """Does each element of the result depend on those at its own place alone?"""
+    """Does each element of the result depend only on the elements at the same position?"""
     packet = getattr(aten, name, None)
-    if not isinstance(packet, OpOverloadPacket):  # `__eq__` is a method of Python's
+    if not isinstance(packet, OpOverloadPacket):  # `__eq__` is a Python method
         return False
     overloads = [getattr(packet, each) for each in packet.overloads()]
     tagged = [torch.Tag.pointwise in op.tags for op in overloads]
@@ -122,8 +123,8 @@ def _is_elementwise(name: str) -> bool:
 def _pairs(
     node: Node, args: Any, kwargs: Any
 ) -> Iterator[tuple[torch.Tensor, list[torch.Tensor], bool]]:
-    """What a call writes, and the tensors that it reads for that; False where it reads them at
-    places that others tell."""
+    """Each tensor that a call writes, and the tensors that it reads for that; False if it writes to
+    computed positions."""
     if node.target is operator.setitem:
         base, index, value = args
         if isinstance(base, torch.Tensor):
@@ -152,17 +153,17 @@ def _tensors(given: Any) -> list[torch.Tensor]:
 
 
 def shares_with_itself(x: torch.Tensor) -> bool:
-    """Is one place in memory surely several elements?  Eager looks at strides of 0 alone."""
+    """Do several elements surely share memory?  Eager mode only checks for strides of 0."""
     if x.layout is not torch.strided:
         return False
     return any(stride == 0 and n > 1 for n, stride in zip(x.shape, x.stride(), strict=True))
 
 
 def overlap(written: torch.Tensor, read: torch.Tensor, elementwise: bool) -> bool:
-    """Do two tensors share memory, as far as eager looks?
+    """Do two tensors share memory according to eager mode's check?
 
-    It knows of tensors without gaps alone.  Elementwise operators may write what they read if it is
-    the very same elements.
+    It checks only tensors without gaps.  Elementwise operators may write a tensor that they read if
+    the elements are the same.
     """
     if written.layout is not torch.strided or written.untyped_storage()._cdata != (
         read.untyped_storage()._cdata
@@ -182,7 +183,7 @@ def _bytes(x: torch.Tensor) -> tuple[Any, Any]:
 
 
 def _is_dense(x: torch.Tensor) -> bool:
-    """Are the elements, in some order, all those of a piece of memory?"""
+    """Do the elements, in some order, fill an interval of memory?"""
     reach = 1
     pairs = [pair for pair in zip(x.stride(), x.shape, strict=True) if pair[1] != 1]
     for stride, size in sorted(pairs, key=lambda pair: pair[0]):

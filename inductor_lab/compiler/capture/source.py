@@ -1,4 +1,4 @@
-"""The text of the user's function, with its line numbers."""
+"""The source of the user's function, with its line numbers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _OURS = str(Path(__file__).parents[2]) + os.sep
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A stretch of a file or cell: `text` starts at line `first_line` and is as it stands there.
+    """A part of a file or cell: `text` starts at line `first_line` and is unchanged.
 
-    Empty for callables that Python has no source of.
+    Empty for callables whose source Python does not have.
     """
 
     file: str
@@ -38,22 +38,24 @@ class SourceFile:
 
     @property
     def called_from(self) -> Span | None:
-        """The line of a call, where that is all there is of the user's code: it answers for what
-        torch's own files do, of which TorchDynamo keeps no lines."""
+        """The line of a call, if that is all of the user's code.
+
+        It replaces the lines of torch's own files, for which TorchDynamo keeps no lines.
+        """
         lines = self.text.splitlines()
         if len(lines) != 1:
             return None
         return Span(self.file, self.first_line, code=lines[0].strip())
 
     def line(self, number: int) -> str:
-        """One line by its number in the file; "" outside of this stretch."""
+        """One line by its number in the file; "" outside this part."""
         lines = self.text.splitlines()
         index = number - self.first_line
         return lines[index] if 0 <= index < len(lines) else ""
 
 
 def function_source(fn: Callable[..., Any]) -> SourceFile:
-    """The source of a function, or of a module's `forward`; looks through wrappers."""
+    """The source of a function, or of a module's `forward`; unwraps wrappers."""
     function = _innermost(fn)
     try:
         lines, first = inspect.getsourcelines(function)
@@ -64,7 +66,7 @@ def function_source(fn: Callable[..., Any]) -> SourceFile:
 
 
 def calling_line() -> SourceFile:
-    """The line outside of torch and of us that this call came from."""
+    """The line outside torch and inductor_lab that made this call."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -76,7 +78,7 @@ def calling_line() -> SourceFile:
 
 
 def source_of_call(fn: Callable[..., Any]) -> SourceFile:
-    """`function_source`; for a function or module of torch's own (`nn.Sequential`), the line that
+    """`function_source`; for a function or module of torch itself (`nn.Sequential`), the line that
     calls it."""
     file = getattr(getattr(_innermost(fn), "__code__", None), "co_filename", "")
     return function_source(fn) if outside_torch(file) else calling_line()

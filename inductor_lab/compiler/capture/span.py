@@ -1,4 +1,4 @@
-"""Where in the user's code: spans read from the stack traces that FX nodes carry."""
+"""Locations in the user's code: spans from the stack traces of FX nodes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<functi
 _CARETS = re.compile(r"^\s*[~^]+\s*$")
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-\w+>")
 _CALLER = str(Path(__file__).parents[2].joinpath("api", "backend.py"))
-"""Where `lab.inspect` calls the user's function."""
+"""The file in which `lab.inspect` calls the user's function."""
 _TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](?!torch[/\\])")
 _TORCH_ELSEWHERE = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 
 
 def shown_file(file: str) -> str:
-    """How a file is named to a user: `cell 3`, an installed package as
-    `transformers/activations.py`,
-    a path relative to where they are (the notebook's folder; at most two folders up, and not up to
-    the root), or the path.  Files of torch keep it: `outside_torch` knows them by it."""
+    """The name of a file in outputs.
+
+    It is `cell 3`; `transformers/activations.py` for an installed package; a path relative to the
+    current folder (the notebook's folder; at most two folders up, and not up to the root); or the
+    path. Files of torch keep their path, so that `outside_torch` recognizes them.
+    """
     if cell := _cell_name(file):
         return cell
     if package := _PACKAGE.search(file):
@@ -52,7 +54,7 @@ def _cell_name(file: str) -> str:
 
 
 def outside_torch(file: str) -> bool:
-    """Is this file user code, and not torch's (here, or where a log was written)?"""
+    """Is this file outside torch (of this machine, or of the one that wrote the log)?"""
     return not file.startswith((_CALLER, _TORCH_FOLDER)) and not _TORCH_ELSEWHERE.search(file)
 
 
@@ -67,10 +69,10 @@ def spans_in(stack_trace: str, *, skip_torch: bool = False) -> tuple[Span, ...]:
 
 
 def innermost(stack_trace: str, callee: str = "") -> Span | None:
-    """The deepest frame outside of torch itself; the deepest of all if there is no other.
+    """The deepest frame outside torch; the deepest frame if all are in torch.
 
-    `callee` is what the op is called in the user's code (`"sin"`): it tells where the expression
-    is, and where it ends (`end_column` 0: unknown).
+    `callee` is the op's name in the user's code (`"sin"`): it determines where the expression is
+    and where it ends (`end_column` 0: unknown).
     """
     frames = _frames(stack_trace, True) or _frames(stack_trace, False)
     if not frames:
@@ -87,7 +89,7 @@ _Frame = tuple[re.Match[str], list[str]]
 
 
 def _frames(stack_trace: str, skip_torch: bool) -> list[_Frame]:
-    """Each frame's heading with the lines below it: the code, and perhaps marks."""
+    """Each frame's heading with the lines below it: the code, and possibly marks."""
     lines = stack_trace.splitlines()
     starts = [(i, m) for i, line in enumerate(lines) if (m := _FRAME.match(line))]
     ends = [*(i for i, _ in starts), len(lines)][1:]
@@ -113,6 +115,6 @@ def _span(frame: re.Match[str], below: list[str]) -> Span:
 
 
 def code_line(stack_trace: str) -> str:
-    """`y = torch.erfinv(x)        cell 3:2`: the user's own line with its place, for errors."""
+    """`y = torch.erfinv(x)        cell 3:2`: the user's line with its location, for errors."""
     span = innermost(stack_trace)
     return f"{span.code}        {span}" if span else ""

@@ -16,17 +16,17 @@ from inductor_lab.compiler.torch_door.torch_api import compile_id
 from inductor_lab.compiler.torch_door.torch_logs import Traced
 
 KEPT = 3_000
-"""So many instructions of all runs together are kept; BERT-base has ten times as many."""
+"""The number of recorded instructions of all runs together; BERT-base has ten times as many."""
 LONGEST_TEXT = 60
 
 _BUILTIN = re.compile(r"G\['__builtins_dict___\d+'\]\['(\w+)'\]")
 _OPERATORS: tuple[str, ...] = tuple(text for _, text in getattr(opcode, "_nb_ops", ()))
-"""Texts of Python's binary operators, by the number in the bytecode."""
+"""Texts of Python's binary operators, by their number in the bytecode."""
 
 
 @dataclass
 class StepRecord:
-    """Listens to `torch_logs.watched_instructions`."""
+    """A listener for `torch_logs.watched_instructions`."""
 
     runs: list[_Run] = field(default_factory=list)
     kept: int = 0
@@ -57,7 +57,8 @@ class _Run:
     names: dict[Node, str] = field(default_factory=dict)
 
     def add(self, traced: Traced) -> None:
-        """Add an instruction; the one before it is done, so its effect on the graph is known."""
+        """Add an instruction; the previous one has finished, so its effect on the graph is
+        known."""
         self._finish_last(traced)
         code = traced.code
         self.instructions.append(
@@ -88,7 +89,7 @@ def _line(node: Node) -> str:
 
 
 def _argument_text(opname: str, argument: Any) -> str:
-    """`argval` of an instruction: a name, a constant, an offset to jump to, an operator."""
+    """`argval` of an instruction: a name, a constant, a jump target, or an operator."""
     if argument is None:
         return ""
     if opname == "BINARY_OP" and argument in range(len(_OPERATORS)):

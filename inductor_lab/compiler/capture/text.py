@@ -1,12 +1,12 @@
 """FX graphs as runnable Python text.
 
-One line a node, typed, each run of lines headed by the user's line it came from:
+One line per node, with its type; the user's line is printed above the nodes that came from it:
 
     # cell 3:2  y = x.sin()
     sin: "f32[3, 4]" = torch.ops.aten.sin.default(x)
 
-When the graph holds parameters or submodules it is written as `def forward(self, ...)`, and `self`
-is the live module; otherwise the text stands alone and can be pasted.
+If the graph has parameters or submodules it is written as `def forward(self, ...)`, and `self` is
+the live module; otherwise the text is self-contained and can be pasted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def node_value(node: torch.fx.Node) -> Any:
 
 
 def value_text(value: Any) -> str:
-    """An argument of a node as Python source; nodes are their names."""
+    """An argument of a node as Python source; a node is its name."""
     match value:
         case torch.fx.Node():
             return value.name
@@ -55,7 +55,7 @@ def value_text(value: Any) -> str:
 
 
 def target_text(target: str | Callable[..., Any]) -> str:
-    """What a node calls: `torch.ops.aten.sin.default`, or a method's or attribute's name."""
+    """The callee of a node: `torch.ops.aten.sin.default`, or a method's or attribute's name."""
     if isinstance(target, str):
         return target
     try:
@@ -103,13 +103,13 @@ def _is_infix(target: Any) -> bool:
 
 
 def _operand(value: Any) -> str:
-    """An operand of an operator or before a dot: negative and literal numbers need care."""
+    """An operand of an operator or before a dot; negative and literal numbers get parentheses."""
     text = value_text(value)
     return f"({text})" if text.startswith("-") else text
 
 
 def graph_text(name: str, graph: torch.fx.Graph, nodes: tuple[FxNode, ...]) -> str:
-    """The whole graph as one Python function (see the module's docstring)."""
+    """The graph as one Python function (see the module's docstring)."""
     live = list(graph.nodes)
     holds = [n for n in live if n.op in ("get_attr", "call_module")]
     inputs = [_declared(f, n) for n, f in zip(live, nodes, strict=True) if n.op == "placeholder"]

@@ -1,7 +1,7 @@
-"""The way through AOTAutograd.  A part of the door to torch's private modules (`torch_names`).
+"""Calls AOTAutograd.  One of the modules for torch's private names (`torch_names`).
 
-What a right call does not need stands around it (`Around`): graphs that are kept on disk, and calls
-that leave out AOTAutograd's wrappers (`accelerate/first_call.py`).
+`Around` has hooks for optional work: graphs that are cached on disk, and calls that skip
+AOTAutograd's wrappers (`accelerate/first_call.py`).
 
 Inductor: `compile_fx.py`.
 """
@@ -25,21 +25,23 @@ _COUNTERS: Any = optional("torch._dynamo.utils.counters", {"aot_autograd": {"tot
 _cache_dir = optional("torch._functorch._aot_autograd.autograd_cache.cache_dir")
 _TracingContext = optional("torch._guards.TracingContext")
 IS_WARM = not missing("warm graphs")
-"""Can AOTAutograd keep what we compile on disk?"""
+"""Can AOTAutograd cache compiled graphs on disk?"""
 
 Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 PartitionFn = Callable[..., tuple[GraphModule, GraphModule]]
 
 KEY = "inductor_lab_key"
-"""The attribute of a captured graph that has our part of its key; names of entries begin so."""
+"""The attribute of a captured graph with our part of its cache key; also the prefix of entry
+names."""
 
 SETTINGS = {"bundled_autograd_cache": True, "force_non_lazy_backward_lowering": True}
-"""AOTAutograd's entries hold what the backend made, instead of where Inductor has it; and backwards
-are compiled while the C++ compiler is busy with their forwards."""
+"""AOTAutograd's cache entries contain the backend's output instead of Inductor's cache key; and
+backwards are compiled while the C++ compiler compiles their forwards."""
 
 
 def cache_folder() -> str:
-    """Where AOTAutograd keeps compiled graphs, a folder for each key; "" if there can be none."""
+    """The folder in which AOTAutograd caches compiled graphs, with one subfolder per key; "" if it
+    cannot."""
     if not IS_WARM:
         return ""
     try:
@@ -49,22 +51,23 @@ def cache_folder() -> str:
 
 
 class Around:
-    """What stands around AOTAutograd's work on one graph: here nothing but what is needed."""
+    """Hooks around AOTAutograd's work on one graph; this base class does only what is necessary."""
 
     def watching(self, kind: str, compiler: Compiler) -> Any:
         """The compiler of one kind of graph, "forward", "backward" or "inference"."""
         if kind != "backward":
             return compiler
-        # it may be compiled, and called, in the middle of a frame that Dynamo looks at
+        # it may run while Dynamo traces a frame
         compiler = torch.compiler.disable(compiler)
         return lambda graph, given: torch.compiler.disable(compiler(graph, given))
 
     def entered(self, stack: ExitStack, forward: Any) -> Any:
-        """AOTAutograd begins, until `stack` ends; the forward's compiler that it shall have."""
+        """Called before AOTAutograd, with a stack that is closed after it; returns the forward
+        compiler to use."""
         return forward
 
     def call(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
-        """What Dynamo's code calls, given what AOTAutograd has made."""
+        """The function that Dynamo's code calls, given the one that AOTAutograd returned."""
         return wrapped
 
 
@@ -85,16 +88,16 @@ def aot_autograd(
 
     Each compiler takes a GraphModule of ATen ops and fake example inputs, and returns a *boxed*
     function (see `torch_api.boxed`).  Without gradients only the inference compiler runs (default:
-    the forward's); with gradients the backward compiler is called right after the forward's, not at
-    the first `.backward()`.  With `keep_input_writes`, writes to inputs are the last calls of the
-    graph; without, AOTAutograd makes them after the call.  Where results are `overlapping`, with
-    elements that share memory, gradients are not laid out as the results are: that loses numbers.
+    the forward's).  With gradients the backward compiler runs right after the forward's, not at the
+    first `.backward()`.  With `keep_input_writes`, writes to inputs are the last calls of the
+    graph; otherwise AOTAutograd does them after the call.  If elements of results share memory
+    (`overlapping`), gradients do not get the layout of the results, which would lose values.
 
-    `around` is what a first call does besides.
+    `around` has hooks for optional work.
     """
     flatten = optional("torch._dynamo.utils.flatten_graph_inputs")
     if flatten is not None and any(isinstance(given, list | tuple | dict) for given in inputs):
-        # compiled autograd gives lists: they are laid flat, and we are called again
+        # compiled autograd passes lists: flatten them and call this function again
         again = functools.partial(
             aot_autograd, fw_compiler=fw_compiler, bw_compiler=bw_compiler,
             partition_fn=partition_fn, decompositions=decompositions,
@@ -102,7 +105,7 @@ def aot_autograd(
             overlapping=overlapping,
         )  # fmt: skip
         return flatten(module, inputs, again)  # type: ignore[no-any-return]
-    _COUNTERS["aot_autograd"]["total"] += 1  # DistributedDataParallel's splitter looks at it
+    _COUNTERS["aot_autograd"]["total"] += 1  # DistributedDataParallel's splitter reads it
     around = around or Around()
     first = around.watching("forward", _donating_nothing(fw_compiler))
     with ExitStack() as stack:
@@ -127,8 +130,7 @@ _IS_KNOWN = not missing("copied nodes")
 
 @dataclass(frozen=True, slots=True)
 class Tracing:
-    """The trace in which a definition is called, as far as torch tells of it; `tracer` None where
-    there is none."""
+    """The current trace, if torch exposes it; `tracer` is None if there is none."""
 
     tracer: Any
 
@@ -138,12 +140,12 @@ class Tracing:
         return cls(getattr(_proxy_mode() if _IS_KNOWN else None, "tracer", None))
 
     def node_of(self, tensor: torch.Tensor) -> Node | None:
-        """The node of a tensor; None for one that is known to be a constant, too."""
+        """The node of a tensor; None if it has none or is known to be a constant."""
         found = self.tracer and _proxy_slot(tensor, self.tracer, None)
         return found.proxy.node if found is not None and found.constant is None else None
 
     def tensor_of(self, node: Node, like: torch.Tensor) -> torch.Tensor:
-        """A new tensor of a node of the graph, of the layout of another one."""
+        """A new tensor for a node of the graph, with the layout of another one."""
         with _untraced():
             size, stride = like.shape, like.stride()
             made = torch.empty_strided(size, stride, dtype=like.dtype, device=like.device)
@@ -152,9 +154,12 @@ class Tracing:
 
 
 def _donating_nothing(compiler: Compiler) -> Compiler:
-    """Our backwards write to nothing that was saved, so they may run again (`retain_graph`), which
-    AOTAutograd's wrapper refuses where it thinks that they may.  It knows by now what that is, by a
-    list that it has shared."""
+    """Mark no saved tensor as donated to the backward.
+
+    Our backwards do not write to saved tensors, so they may run twice (`retain_graph`).
+    AOTAutograd's wrapper would reject that for donated tensors.  Their list is shared, so clearing
+    it is enough.
+    """
 
     def compile_forward(graph: GraphModule, given: Sequence[Any]) -> Callable[..., Any]:
         facts = getattr(_TracingContext and _TracingContext.try_get(), "fw_metadata", None)

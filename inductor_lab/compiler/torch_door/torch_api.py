@@ -1,8 +1,8 @@
-"""The door to torch's private modules, with `torch_logs`, `torch_aot` and names that
-`optional` looks up: when a torch release moves something, these change.
+"""The interface to torch's private modules, together with `torch_logs`, `torch_aot` and the names
+that `optional` looks up: only these files change if a torch release moves something.
 
-`torch_names` lists what is required and what is optional, and is imported first: where something
-required is missing, it says all that is.  Written against torch 2.11 to 2.15.
+`torch_names` has the tables of required and optional names and is imported first: if required names
+are missing, it lists all of them.  Written for torch 2.11 to 2.15.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def _reinterpreted(
 reinterpret: Callable[..., torch.Tensor] = optional(
     "torch._C._dynamo.guards._reinterpret_tensor", _reinterpreted
 )
-"""`reinterpret(tensor, size, stride, offset=0)`: the same storage seen through another layout.
+"""`reinterpret(tensor, size, stride, offset=0)`: a view of the same storage with another layout.
 
-`offset` counts from the tensor's first element; autograd does not see it.  (`torch.as_strided`
+`offset` counts from the tensor's first element; autograd does not record it.  (`torch.as_strided`
 takes twice as long and counts from the start of the storage.)
 """
 
@@ -109,40 +109,41 @@ run_cubin: Any = optional("torch._C._StaticCudaLauncher._launch_kernel")
 """`run_cubin(function, x, y, z, warps, shared, kinds, arguments, stream)` launches a grid."""
 
 storage_references: Callable[[int], int] = optional("torch._C._storage_Use_Count")
-"""How many tensors, views, arrays and so on hold the storage with this `untyped_storage()._cdata`.
-"""
+"""The number of tensors, views, arrays etc. that hold the storage with this
+`untyped_storage()._cdata`."""
 
 data_address: Callable[[torch.Tensor], int] = optional("torch._C._data_address")
-"""Where a tensor's storage lies, without a right to write there: it stays copy-on-write."""
+"""The address of a tensor's memory, for reading only: a copy-on-write tensor stays one."""
 
 lazy_clone: Callable[[torch.Tensor], torch.Tensor] = optional("torch._lazy_clone")
-"""A copy that shares its original's memory until either is written to.
+"""A copy that shares its original's memory until one of them is written.
 
 RuntimeError if torch did not allocate that memory.
 """
 
 profiler = torch.autograd.profiler
-"""Has `_is_profiler_enabled`, unless it is missing: `profiles`."""
+"""Has `_is_profiler_enabled`, unless that is missing (see `profiles`)."""
 
 record_event: Callable[..., Any] = optional("torch._C._profiler._RecordFunctionFast")
 """`with record_event(name, keyword_values={})`: an event of torch's profiler."""
 
 profiles = not missing("kernels under torch's profiler")
-"""Can a host program ask whether a profiler runs, and tell it of its kernels?"""
+"""Can a host program check whether a profiler runs, and report its kernels to it?"""
 
 BackwardState: type[Any] = optional(
     "torch.fx.experimental._backward_state.BackwardState", type("NoBackwardState", (), {})
 )
-"""What compiled autograd gives in place of an input that hooks are to fill."""
+"""The placeholder of compiled autograd for an input that hooks fill later."""
 
 FakeScriptObject: type[Any] = optional(
     "torch._library.fake_class_registry.FakeScriptObject", type("NoScriptObject", (), {})
 )
-"""What stands for a process group or a mesh of devices that a graph is given."""
+"""The placeholder for a process group or a device mesh that is an input of a graph."""
 
 
 def boxed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap `f(*args)` as `g(list_of_args)`, which empties the list so that inputs can die early."""
+    """Wrap `f(*args)` as `g(list_of_args)`, which clears the list so that inputs can be freed
+    early."""
 
     def call(args: list[Any]) -> Any:
         given = tuple(args)
@@ -171,7 +172,7 @@ def compile_id() -> str:
 def around_compilations(
     begin: Callable[[Any], None], end: Callable[[Any], None] = lambda _: None
 ) -> None:
-    """Call these before and after TorchDynamo compiles, from now to the next `reset()`."""
+    """Call these before and after each compilation of TorchDynamo, until the next `reset()`."""
     if _compilations is not None and begin not in _compilations.start_callbacks:
         _compilations.register_start_callback(begin)
         _compilations.register_end_callback(end)
@@ -183,7 +184,7 @@ def reset() -> None:
 
 
 def suppresses_errors() -> bool:
-    """Does the user want functions to run uncompiled where they cannot be compiled?"""
+    """Does the user want functions that cannot be compiled to run uncompiled?"""
     return bool(dynamo_config.suppress_errors)
 
 
@@ -194,7 +195,7 @@ _Action = optional("torch._dynamo.types.FrameAction")
 
 
 def _try_skipped_again() -> None:
-    """Let TorchDynamo try code that it gave up, as it does where a call has raised or had no
+    """Let TorchDynamo compile code again that it has skipped because a call raised or had no
     operator."""
     codes = [] if missing("functions that raised") else [seen() for seen in _asked.seen]
     for code in filter(None, codes):
@@ -205,7 +206,7 @@ def _try_skipped_again() -> None:
 compiled_versions: Callable[[CodeType], list[Any]] = optional(
     "torch._dynamo.eval_frame._debug_get_cache_entry_list", lambda code: []
 )
-"""The versions of a function's code that TorchDynamo keeps, in the order in which it checks their
+"""TorchDynamo's compiled versions of a function's code, in the order in which it checks their
 guards; each has `compile_id`, `guard_manager` and `backend`."""
 
 _code_state: Callable[[], dict[Any, Any]] = optional("torch._dynamo.pgo.get_code_state", dict)
@@ -213,12 +214,12 @@ _code_state: Callable[[], dict[Any, Any]] = optional("torch._dynamo.pgo.get_code
 
 @contextlib.contextmanager
 def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
-    """Make the next call of a compiled function go the whole way, and at once.
+    """Make the next call of a compiled function run the complete pipeline, immediately.
 
-    torch's own caches do not answer in our backend's place, the backward graph is compiled together
-    with the forward one, and a function may be compiled any number of times.  Of sizes seen in
-    earlier calls (they make dimensions dynamic) only those in `sizes` are known; those of this call
-    are added.  What TorchDynamo gave up in earlier calls, it tries again.
+    torch's caches are not used in place of our backend, the backward graph is compiled together
+    with the forward one, and the recompile limit does not apply.  Of the sizes of earlier calls
+    (they make dimensions dynamic) only those in `sizes` are known; the sizes of this call are
+    added.  TorchDynamo tries again to compile code that it skipped earlier.
     """
     _try_skipped_again()
     settings: tuple[tuple[Any, str, Any], ...] = (
@@ -244,15 +245,16 @@ def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
 
 
 def remember_sizes(sizes: dict[Any, Any]) -> None:
-    """Tell TorchDynamo the sizes of an inspected call, as if the user's program had made it.
+    """Give TorchDynamo the sizes of an inspected call, as if the user's program had made the call.
 
-    Another size in a later call then makes the dimension dynamic at once.
+    Then another size in a later call makes the dimension dynamic immediately.
     """
     _code_state().update(sizes)
 
 
 def _set_sizes_aside() -> Callable[[], None]:
-    """Take away what Dynamo remembers of sizes per function, to be brought back."""
+    """Remove the sizes that Dynamo remembers per function; returns a function that restores
+    them."""
     remembered = _code_state()
     kept = dict(remembered)
     remembered.clear()
@@ -268,8 +270,8 @@ _SIZES = Shared(_set_sizes_aside)
 
 
 def size_hint(size: Any) -> int:
-    """A concrete number for a size, without adding a guard; 4096 if nobody knows one.  That of
-    rows of different lengths (`torch.jagged`) is no number, and stays what it is."""
+    """A concrete number for a size, without adding a guard; 4096 if there is no hint.  A jagged
+    size (`torch.jagged`) is not a number and is returned unchanged."""
     if isinstance(size, int):
         return size
     node = size.node
@@ -281,13 +283,14 @@ def size_hint(size: Any) -> int:
 
 
 def specialized(size: Any) -> int | None:
-    """The number that a size is in this call, and in all others by a guard; None if only the call
-    itself tells it."""
+    """The value of a size, which guards keep equal in all calls; None if it is known only at run
+    time."""
     return int(size) if isinstance(size, int) or size.node.has_hint() else None
 
 
 def surely_positive(size: Any, fake: FakeTensor) -> bool:
-    """Is a size positive by what is known of its symbols?  `fake` is a tensor of the graph."""
+    """Do the known ranges of its symbols prove that a size is positive?  `fake` is a tensor of the
+    graph."""
     if isinstance(size, int):
         return size > 0
     shapes = fake.fake_mode.shape_env
@@ -295,7 +298,7 @@ def surely_positive(size: Any, fake: FakeTensor) -> bool:
 
 
 def is_sure(test: sympy.Basic, fake: FakeTensor) -> bool:
-    """Does a test hold by what is known of its symbols?  `fake` is a tensor of the graph."""
+    """Do the known ranges of its symbols prove a test?  `fake` is a tensor of the graph."""
     if not test.free_symbols:
         return bool(test)
     shapes = fake.fake_mode.shape_env
@@ -305,14 +308,14 @@ def is_sure(test: sympy.Basic, fake: FakeTensor) -> bool:
 
 
 def rename_symbol(fake: FakeTensor, old: sympy.Symbol, new: sympy.Symbol) -> None:
-    """Let all tensors of a graph have `new` where their sizes have `old`; `fake` is one of them."""
+    """Replace `old` by `new` in the sizes of all tensors of a graph; `fake` is one of them."""
     if (shapes := fake.fake_mode.shape_env) is not None:
         shapes._set_replacement(old, new, "the same number, traced twice")
 
 
 def taken_for_equal(module: torch.fx.GraphModule) -> list[sympy.Basic]:
-    """Sizes known only in a call that torch took for equal, since they met in an operator: it keeps
-    such assertions beside the graph."""
+    """Equalities of unbacked sizes that torch assumed because an operator needs them.  torch keeps
+    these assertions outside the graph."""
     fakes = (node.meta.get("val") for node in module.graph.nodes)
     modes = (fake.fake_mode for fake in fakes if isinstance(fake, FakeTensor))
     shapes = next((mode.shape_env for mode in modes if mode.shape_env is not None), None)
@@ -321,18 +324,19 @@ def taken_for_equal(module: torch.fx.GraphModule) -> list[sympy.Basic]:
 
 
 def expression_of(number: Any) -> Any:
-    """A symbolic number of torch's as sympy has it; anything else as it is."""
+    """The sympy expression of a symbolic number of torch; other values are unchanged."""
     return number.node.expr if hasattr(number, "node") else number
 
 
 def surely_one(size: Any) -> bool:
-    """Is a computed size 1 by the guards so far?  (A plain symbol that is 1 is none any more.)"""
+    """Do guards specialize a computed size to 1?  (A symbol that is specialized to 1 is already a
+    number.)"""
     plain = isinstance(size, int) or size.node.expr.is_Symbol
     return not plain and statically_known_true(size == 1)
 
 
 def share_elements(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Do two tensors, which may be fake, have one storage and read it in the same way?"""
+    """Do two tensors, which may be fake, have the same storage and the same layout in it?"""
     if not first.layout == second.layout == torch.strided:
         return False
     read = {(x.dtype, x.is_conj(), x.is_neg(), x.untyped_storage()._cdata) for x in (first, second)}
@@ -340,7 +344,8 @@ def share_elements(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def nbytes_hint(value: Any) -> int:
-    """Bytes of a (fake) tensor, of those in a tuple, list or dict, or 8 for a symbolic number."""
+    """Bytes of a (fake) tensor, or of all tensors in a tuple, list or dict; 8 for a symbolic
+    number."""
     if hasattr(value, "__tensor_flatten__"):
         return sum(nbytes_hint(getattr(value, name)) for name in value.__tensor_flatten__()[0])
     if isinstance(value, torch.Tensor):
@@ -376,9 +381,9 @@ def extract_modules(
     num_fwd_outputs: int,
     static_lifetime_input_nodes: Any = None,
 ) -> tuple[GraphModule, GraphModule]:
-    """Cut a joint graph in two at the saved values, in AOTAutograd's calling convention.
+    """Partition a joint graph at the saved values, in AOTAutograd's calling convention.
 
-    The two become Python text only if somebody reads it, as in `copy_of`.
+    Both graphs become Python text only when the text is read, as in `copy_of`.
     """
     extract = _extract_fwd_bwd_modules
     optional = {"static_lifetime_input_nodes": static_lifetime_input_nodes}
@@ -394,13 +399,13 @@ def extract_modules(
 
 
 def copy_of(module: GraphModule) -> GraphModule:
-    """The module with a graph of its own, which becomes Python text only if somebody reads it."""
+    """The module with a copy of its graph, which becomes Python text only when the text is read."""
     return with_graph(module, copy.deepcopy(module.graph))
 
 
 def with_graph(module: GraphModule, graph: torch.fx.Graph) -> GraphModule:
-    """A module of this graph, with the tensors of another, and Python text only if somebody reads
-    it."""
+    """A module with this graph and the tensors of another module; the graph becomes Python text
+    only when the text is read."""
     made: GraphModule = _LazyModule(module, graph)
     made.meta = dict(module.meta)
     return made
@@ -413,8 +418,8 @@ _Saved = optional(_DESCRIPTORS + "SavedForBackwardsAOTOutput", ())
 
 
 def written_inputs(graph: torch.fx.Graph) -> frozenset[str]:
-    """The names of inputs that AOTAutograd writes new values to once the forward has run, or those
-    of all where it is not known."""
+    """The names of inputs to which AOTAutograd writes new values after the forward; all inputs if
+    that is unknown."""
     (output,) = graph.find_nodes(op="output")
     inputs = graph.find_nodes(op="placeholder")
     if _InputMutation is None:
@@ -425,15 +430,15 @@ def written_inputs(graph: torch.fx.Graph) -> frozenset[str]:
 
 
 def inputs_among(graph: torch.fx.Graph, positions: frozenset[int]) -> frozenset[str]:
-    """The names of the inputs that are the arguments at some positions of the captured graph, as
-    far as they are known."""
+    """The names of the inputs that are the arguments at some positions of the captured graph, if
+    known."""
     known = ((n.name, n.meta.get("desc")) for n in graph.find_nodes(op="placeholder"))
     plain = ((name, what) for name, what in known if isinstance(what, _PlainInput))
     return frozenset(name for name, what in plain if what.idx in positions)
 
 
 def given_back(output: torch.fx.Node) -> tuple[Any, ...]:
-    """The results of a graph but for those that are saved for its backward, which come last."""
+    """The results of a graph without the values saved for its backward, which come last."""
     results = output.args[0]
     results = results if isinstance(results, tuple | list) else (results,)
     known = output.meta.get("desc") or ()
@@ -442,8 +447,8 @@ def given_back(output: torch.fx.Node) -> tuple[Any, ...]:
 
 
 def is_own(operator: Any) -> bool:
-    """Is it an operator of torch's (or ours), which takes tensors of any strides?  Those of the
-    user, and functions, may look at strides."""
+    """Is it an operator of torch or of ours, which accepts any strides?  A user's operators and
+    functions may depend on strides."""
     namespace = getattr(operator, "namespace", None)
     return isinstance(operator, OpOverload) and namespace in OWN_NAMESPACES
 
@@ -457,17 +462,17 @@ def is_random(operator: Any) -> bool:
 
 
 def known_decompositions() -> Mapping[Any, Callable[..., Any]]:
-    """Every definition of an ATen operator in terms of others that torch has, by overload."""
+    """All of torch's decompositions of ATen operators, by overload."""
     return _decomposition_table
 
 
 def fake_mode() -> contextlib.AbstractContextManager[Any]:
-    """What is computed inside has sizes, strides and dtypes, and no data; real tensors raise."""
+    """Inside the block, tensors have sizes, strides and dtypes, but no data; real tensors raise."""
     return FakeTensorMode()
 
 
 def without_modes() -> contextlib.AbstractContextManager[Any]:
-    """Compute on real tensors, although a fake-tensor or tracing mode may be active."""
+    """Compute with real tensors, although a fake-tensor or tracing mode may be active."""
     return _disable_current_modes()
 
 
@@ -485,4 +490,4 @@ def _sympy_classes() -> dict[str, type[sympy.Basic]]:
 
 
 SYMPY_FUNCTIONS: dict[str, type[sympy.Basic]] = _sympy_classes()
-"""Every function that a size may be made of, by name: `"sympy.Add"`, `"torch.FloorDiv"`."""
+"""Every function that may occur in a size, by name: `"sympy.Add"`, `"torch.FloorDiv"`."""

@@ -1,6 +1,5 @@
-"""What TorchDynamo tells while it works, to those who listen: the part of the door to torch that is
-about its logs, its traces and its bytecode hook.
-"""
+"""TorchDynamo's reports during a compilation: the part of the interface to torch's private names
+for its logs, its traces and its bytecode hook."""
 
 from __future__ import annotations
 
@@ -25,21 +24,22 @@ _artifact_logger = optional("torch._logging.getArtifactLogger")
 
 
 def tell_trace(kind: str, text: Callable[[], str]) -> None:
-    """An artifact of torch's structured trace; `text` is called if somebody listens."""
+    """Write an artifact to torch's structured trace; `text` is called only if there is a
+    listener."""
     _trace_structured("artifact", lambda: {"name": kind, "encoding": "string"}, payload_fn=text)
 
 
 def tell_log(artifact: str, text: Callable[[], str]) -> None:
-    """A line for `TORCH_LOGS`; `text` is called if that artifact is asked for."""
-    # torch prints what is below its own loggers
+    """Write a line for `TORCH_LOGS`; `text` is called only if that artifact is enabled."""
+    # torch prints the records of child loggers of its own
     log = _artifact_logger("torch.inductor_lab", artifact) if _artifact_logger else None
     if log is not None and log.isEnabledFor(logging.DEBUG):
         log.debug("%s", text())
 
 
 def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> RemovableHandle:
-    """Call `hook(original, rewritten)` for each frame that Dynamo compiles, until `.remove()`; code
-    that it returns takes the place of what is rewritten."""
+    """Call `hook(original, rewritten)` for each frame that Dynamo compiles, until `.remove()`.
+    Code that it returns replaces the rewritten code."""
     register = optional("torch._dynamo.convert_frame.register_bytecode_hook")
     if register is None:
         return RemovableHandle(OrderedDict())
@@ -50,9 +50,9 @@ def on_bytecode(hook: Callable[[CodeType, CodeType], CodeType | None]) -> Remova
 class Traced(NamedTuple):
     """TorchDynamo is about to execute one instruction symbolically.
 
-    run     the object that stands for this try to trace the frame
+    run     the object of this attempt to trace the frame
     depth   0 in the frame itself, more in functions that it inlines
-    stack   what is on the symbolic stack, bottom first, in words
+    stack   the symbolic stack as text, bottom first
     graph   the FX graph so far
     """
 
@@ -67,8 +67,10 @@ class Traced(NamedTuple):
 
 
 class Shared:
-    """Something global that blocks set for a while, and that blocks of several threads share: the
-    first one in calls `begin`, the last one out what `begin` has returned."""
+    """A global setting that blocks change temporarily, and that several threads share.
+
+    The first block that is entered calls `begin`; the last one that is left calls its result.
+    """
 
     def __init__(self, begin: Callable[[], Callable[[], None]]) -> None:
         self._begin = begin
@@ -91,8 +93,10 @@ class Shared:
 
 
 def heard(logger: logging.Logger) -> Shared:
-    """While a block runs, the logger reports everything, to those who listen; whoever was among
-    its handlers before is there again afterwards (torch's own may leave when it hears something).
+    """Inside a block the logger passes all records to its handlers.
+
+    The previous handlers are restored afterwards (torch's own may remove itself when it gets a
+    record).
     """
 
     def begin() -> Callable[[], None]:
@@ -117,7 +121,7 @@ _INSTRUCTIONS = heard(_INSTRUCTION_LOGGER)
 
 @contextlib.contextmanager
 def traces_to(handler: logging.Handler) -> Iterator[None]:
-    """Give a handler what the structured trace log reports, of all threads."""
+    """Pass the records of the structured trace log to a handler, from all threads."""
     with _TRACES.set():
         TRACE_LOGGER.addHandler(handler)
         try:
@@ -128,10 +132,9 @@ def traces_to(handler: logging.Handler) -> Iterator[None]:
 
 @contextlib.contextmanager
 def watched_instructions(tell: Callable[[Traced], None]) -> Iterator[None]:
-    """Tell of every instruction that Dynamo traces in this thread.
+    """Call `tell` for every instruction that Dynamo traces in this thread.
 
-    Dynamo logs them for `TORCH_LOGS="trace_bytecode"`; while the block runs, that log comes here
-    and nowhere else.
+    Dynamo logs them for `TORCH_LOGS="trace_bytecode"`; inside the block, only `tell` gets that log.
     """
     if _instruction_translator is None:
         yield
@@ -167,7 +170,8 @@ class _InstructionListener(logging.Handler):
 
 
 def _on_stack(variable: Any) -> str:
-    """What Dynamo knows of a value on its stack; looks only, since asking may add guards."""
+    """Dynamo's name of a value on its stack; it only reads fields, because methods may add
+    guards."""
     facts = vars(variable)
     if "_cache" in facts and getattr(facts["_cache"], "vt", None) is not None:
         return _on_stack(facts["_cache"].vt)
@@ -177,7 +181,7 @@ def _on_stack(variable: Any) -> str:
     if type(variable).__name__ == "ConstantVariable":
         return repr(facts.get("value"))
     if facts.get("source") is not None:
-        with contextlib.suppress(NotImplementedError):  # a cell has none
+        with contextlib.suppress(NotImplementedError):  # a cell has no name
             name = facts["source"].name
             return str(name() if callable(name) else name)
     return f"<{type(variable).__name__.removesuffix('Variable')}>"
@@ -187,11 +191,11 @@ _file_numbers: Mapping[str, int] = optional("torch._logging.structured.INTERN_TA
 
 
 def traced_files() -> tuple[str, ...]:
-    """Every file name that the structured trace log has mentioned."""
+    """Every file name in the structured trace log."""
     return tuple(_file_numbers)
 
 
 def traced_file(number: int) -> str:
-    """The file name behind a number in the structured trace log; "" if there is none."""
+    """The file name of a number in the structured trace log; "" if there is none."""
     numbers = {index: name for name, index in _file_numbers.items()}
     return numbers.get(number, "")

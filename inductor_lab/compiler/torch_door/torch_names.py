@@ -1,11 +1,11 @@
 """Every private name of torch that the compiler uses, in two tables (`torch_names.toml`).
 
-required   without one of these nothing compiles: importing this raises ImportError, which names all
-           that are missing
-optional   each belongs to a feature, which is off where one of its names is missing
+required   the compiler needs all of them: otherwise importing this raises ImportError, which lists
+           all that are missing
+optional   each belongs to a feature, which is off if one of its names is missing
 
-Names are looked up when the door is opened (`torch_api`, `torch_aot`), never later, and nothing of
-torch is changed.  `inductor-lab doctor` prints both tables.
+Names are looked up when `torch_api` or `torch_aot` is imported, never later, and nothing in torch
+is changed.  `inductor-lab doctor` prints both tables.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SUPPORTED = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
 
 
 class Feature(NamedTuple):
-    """What needs names of torch that may be missing.
+    """A feature that needs names of torch that may be missing.
 
-    without   what is different where it is off, in words for users
-    names     all that it needs
-    gpu       a torch that was built for the CPU has none of them, and does not need them
+    without   the difference if the feature is off, in words for users
+    names     all names that it needs
+    gpu       a CPU build of torch has none of the names, and does not need them
     """
 
     without: str
@@ -49,11 +49,11 @@ OPTIONAL = {
     for name, feature in FEATURES.items()
     if torch.backends.cuda.is_built() or not feature.gpu
 }
-"""By name of the feature: those that this build of torch can have."""
+"""Feature → its names, for features that this build of torch can have."""
 
 
 def _find(name: str) -> Any:
-    """The object behind a dotted name; None if this torch has none."""
+    """The object with a dotted name; None if this torch does not have it."""
     parts = name.split(".")
     for first in range(len(parts), 0, -1):
         try:
@@ -75,14 +75,14 @@ def _found(names: Iterable[str]) -> dict[str, Any]:
 _LACKING = [name for name, found in _found(REQUIRED).items() if found is None]
 if _LACKING:
     raise ImportError(
-        f"torch {torch.__version__} lacks what inductor_lab cannot do without:"
-        f" {', '.join(_LACKING)}\n  install a torch that was tried: {SUPPORTED}"
+        f"torch {torch.__version__} lacks names that inductor_lab needs:"
+        f" {', '.join(_LACKING)}\n  install a tested version of torch: {SUPPORTED}"
     )
 
 
 
 def warn_if_newer(version: str) -> None:
-    """Warn about a torch release that is newer than all that the tests ran with."""
+    """Warn about a torch release that is newer than all tested ones."""
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is not None and (int(numbers[1]), int(numbers[2])) > NEWEST:
         warnings.warn(
@@ -98,10 +98,10 @@ _HERE = _found(dict.fromkeys(name for feature in FEATURES.values() for name in f
 
 
 def optional(name: str, otherwise: Any = None) -> Any:
-    """What torch has under an optional name, else `otherwise`; KeyError if it is in no table."""
+    """The object with an optional name, or `otherwise`; KeyError if the name is in no table."""
     return otherwise if _HERE[name] is None else _HERE[name]
 
 
 def missing(feature: str) -> tuple[str, ...]:
-    """The names that a feature needs and this torch lacks; the feature is on if there are none."""
+    """The names that a feature needs and this torch lacks; if there are none, the feature is on."""
     return tuple(name for name in OPTIONAL[feature].names if _HERE[name] is None)
