@@ -24,7 +24,7 @@ def test_of_equal_cuts_the_later_one_leaves_less_to_recompute():
     assert cheapest_cut(pipes) == {"z"}
 
 
-def test_a_value_that_cannot_be_made_again_ends_the_search():
+def test_a_value_that_cannot_be_recomputed_is_a_source():
     pipes = [
         _pipe("x", width=1, source=True),
         _pipe("mm", "x", width=100, source=True, needed=True),
@@ -33,7 +33,7 @@ def test_a_value_that_cannot_be_made_again_ends_the_search():
     assert cheapest_cut(pipes) == {"mm"}
 
 
-def test_a_tuple_is_cut_at_its_parts():
+def test_items_of_a_tuple_are_saved_instead_of_it():
     pipes = [
         _pipe("pair", width=None, source=True),
         _pipe("first", "pair", needed=True),
@@ -42,10 +42,10 @@ def test_a_tuple_is_cut_at_its_parts():
     assert cheapest_cut(pipes) == {"first"}
 
 
-def test_what_needs_no_input_is_never_saved():
+def test_a_value_without_inputs_is_never_saved():
     assert cheapest_cut([_pipe("zeros", needed=True)]) == frozenset()
 
 
-def test_nothing_needed_and_nothing_possible():
+def test_no_needed_value_and_no_finite_cut():
     assert cheapest_cut([_pipe("x", source=True)]) == frozenset()
     assert cheapest_cut([_pipe("x", width=None, source=True, needed=True)]) is None

@@ -68,7 +68,7 @@ def test_gradients_equal_eager(name, budget):
         assert made.bytes_if_min <= made.cut_bytes
 
 
-def test_trig_keeps_only_its_input():
+def test_trig_saves_only_its_input():
     ours, backend = compiled(FUNCTIONS["trig"])
     _gradients(lambda x: ours(x, None), [torch.randn(10)])
     (made,) = backend.partitions
@@ -150,7 +150,7 @@ def test_a_checkpointed_dropout_keeps_its_mask():
     assert any("mm" in r.op for r in backend.partitions[0].recomputed)
 
 
-def test_sizes_are_handed_over():
+def test_symbolic_sizes_are_saved():
     def fn(x, w):
         return (x @ w).sin().sum(0) * x.shape[0] / (x.shape[0] + 1)
 
@@ -176,7 +176,7 @@ def test_backward_is_compiled_with_its_forward(dynamic):
     torch.testing.assert_close(x.grad, x.detach().cos())
 
 
-def test_recomputation_waits_until_it_is_needed():
+def test_recomputed_ops_run_just_before_their_use():
     """At budget 0 the backward must not start by recomputing the complete forward."""
 
     def fn(x, w):
@@ -192,7 +192,7 @@ def test_recomputation_waits_until_it_is_needed():
     assert first_gradient == first_cos + 1
 
 
-def test_decisions_cover_every_value_and_can_be_asked():
+def test_every_value_has_a_decision():
     ours, backend = compiled(FUNCTIONS["gelu"])
     _gradients(ours, [torch.randn(8, 8), torch.randn(8, 8)])
     (made,), (joint,) = backend.partitions, backend.joints
@@ -224,7 +224,7 @@ def test_forward_and_backward_lead_back_to_the_joint_graph():
                 assert node.came_from == (node.name,)
 
 
-def test_an_input_that_is_written_to_after_it_was_read():
+def test_a_saved_input_that_is_written_later():
     def function(x, state):
         y = x * state.clone()
         state.add_(1)

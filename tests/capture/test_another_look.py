@@ -26,7 +26,7 @@ class Scaled(torch.nn.Module):
 
 @pytest.mark.parametrize("compiler", ["inductor_lab", "stock"])
 @pytest.mark.parametrize("make", [lambda: scaled, Scaled, lambda: Scaled().forward])
-def test_a_call_that_raised_is_made_right(make: Any, compiler: str) -> None:
+def test_after_a_call_that_raised_the_next_is_compiled(make: Any, compiler: str) -> None:
     torch.compiler.reset()
     function = make()
     for wrong in (3, None):
@@ -54,7 +54,7 @@ def test_code_that_was_compiled_stays() -> None:
     assert c.again(torch.ones(4)).hit and all(part.times for part in c.measure(0).parts)
 
 
-def test_what_is_to_be_left_alone_stays_so() -> None:
+def test_disabled_code_stays_uncompiled() -> None:
     torch.compiler.reset()
 
     disabled = torch.compiler.disable(scaled)

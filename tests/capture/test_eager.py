@@ -31,7 +31,7 @@ def conditions(x, w):
 
 
 @pytest.mark.parametrize("function", [norm, attention, conditions])
-def test_the_calls_are_those_that_the_profiler_sees(function) -> None:
+def test_calls_equal_those_of_the_profiler(function) -> None:
     """The counted calls are the outermost ones; every other event that computes something is inside
     one."""
     x, w = torch.randn(8, 16), torch.randn(16, 16)
@@ -72,7 +72,7 @@ def trig(x, w):
 
 
 @pytest.mark.parametrize("function", [trig, norm, attention, conditions])
-def test_what_autograd_keeps_is_asked_of_autograd(function) -> None:
+def test_kept_bytes_equal_those_of_eager_hooks(function) -> None:
     """Measured with eager mode's own hooks: each storage once, those of inputs separately."""
     inputs = [torch.randn(size, 16, requires_grad=True) for size in (8, 16)]
     graph = lab.inspect(function, *inputs).graphs[0]
@@ -113,7 +113,7 @@ def cubes(x):
     return (x**3).sum() + (x.sin() * x).sum()
 
 
-def test_transforms_with_gradients_are_counted_as_without() -> None:
+def test_gradients_inside_transforms_are_counted() -> None:
     """torch.func allows no hooks on saved tensors, so autograd's nodes are read."""
     x = torch.randn(8, requires_grad=True)
     without, both = (lab.inspect(torch.func.hessian(cubes), t).eager for t in (x.detach(), x))
@@ -123,7 +123,7 @@ def test_transforms_with_gradients_are_counted_as_without() -> None:
 
 
 @pytest.mark.parametrize("function", [trig, norm, attention, conditions])
-def test_nodes_of_autograd_say_what_hooks_say(function) -> None:
+def test_autograd_nodes_and_hooks_agree(function) -> None:
     """Inside a transform, hooks are not allowed; the kept bytes outside it are the same."""
     inputs = [torch.randn(size, 16, requires_grad=True) for size in (8, 16)]
 
@@ -135,7 +135,7 @@ def test_nodes_of_autograd_say_what_hooks_say(function) -> None:
     assert (beside.kept, beside.kept_inputs) == (alone.kept, alone.kept_inputs)
 
 
-def test_symbolic_sizes_are_counted_at_their_hints_and_data_is_not_guessed() -> None:
+def test_symbolic_sizes_use_hints_and_unbacked_sizes_give_no_cost() -> None:
     x = torch.randn(8, 16)
     dynamic = lab.inspect(lambda x: x * 2, x, options={"dynamic": True}).eager
     assert dynamic is not None and dynamic.bytes == 2 * 8 * 16 * 4
@@ -153,7 +153,7 @@ def test_the_count_changes_nothing(tmp_path) -> None:
     assert loaded.eager == c.eager
 
 
-def test_what_a_graph_holds_itself_is_not_touched() -> None:
+def test_attributes_of_a_graph_are_not_written() -> None:
     """An optimizer's parameters and state are attributes of its graph, and are written in place."""
     parameters = [torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(2, 2))]
     optimizer = torch.optim.AdamW(parameters, lr=0.1, foreach=False)
@@ -182,7 +182,7 @@ def test_what_a_graph_holds_itself_is_not_touched() -> None:
     assert c.eager is not None and dict(c.eager.calls)["addcdiv_"] == 2
 
 
-def test_modules_with_buffers_are_not_touched() -> None:
+def test_buffers_of_modules_are_not_written() -> None:
     norm = torch.nn.BatchNorm1d(4)
     c = lab.inspect(norm, torch.randn(8, 4))
     assert norm.num_batches_tracked == 1 and c.eager is not None

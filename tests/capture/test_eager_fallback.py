@@ -265,7 +265,7 @@ def test_a_rule_accepts(rule: str, example: Example) -> None:
 
 
 @listed({rule: e for rule, e in ACCEPTED.items() if rule not in ("tangents", "fake_inputs")})
-def test_what_all_rules_accept_is_compiled(
+def test_a_graph_that_all_rules_accept_is_compiled(
     rule: str, example: Example, recwarn: pytest.WarningsRecorder
 ) -> None:
     if rule == "place_in_a_moved_storage" or example[0] is writes_windows_that_cover:
@@ -278,7 +278,7 @@ def test_what_all_rules_accept_is_compiled(
 
 
 @listed(REFUSED)
-def test_what_is_refused_is_right_and_tells_its_line(rule: str, example: Example) -> None:
+def test_a_refused_graph_is_correct_and_reports_its_line(rule: str, example: Example) -> None:
     expected, found = copied(example), copied(example)
     with pytest.warns(RunsUncompiled, match="a graph runs in eager mode: ") as told:
         result = lab.compile(example[0])(*found)
@@ -302,7 +302,7 @@ def test_tangents_are_refused() -> None:
         assert why(adds, forward_ad.make_dual(ROW, ROW)) == ["tangents"]
 
 
-def test_the_compilation_says_which_graph_ran_in_eager_mode() -> None:
+def test_the_compilation_lists_graphs_in_eager_mode() -> None:
     with pytest.warns(RunsUncompiled):
         compilation = lab.inspect(zeros_a_row_of_an_expanded_view, ROW.clone())
     (found,) = compilation.capture.as_captured
@@ -312,7 +312,7 @@ def test_the_compilation_says_which_graph_ran_in_eager_mode() -> None:
     assert "elements share memory" in str(compilation.capture)
 
 
-def test_a_graph_that_torch_refuses_runs_in_eager_mode() -> None:
+def test_a_graph_that_aotautograd_rejects_runs_in_eager_mode() -> None:
     def writes_strides_of_a_slice(x):
         y = x.clone()
         y[1:].as_strided((2,), (2,)).zero_()
@@ -323,7 +323,7 @@ def test_a_graph_that_torch_refuses_runs_in_eager_mode() -> None:
     torch.testing.assert_close(result, writes_strides_of_a_slice(ROW))
 
 
-def test_an_error_of_a_phase_of_ours_is_not_a_refusal() -> None:
+def test_an_error_of_a_compiler_phase_is_raised() -> None:
     def raises(*args: Any, **more: Any) -> Any:
         raise RuntimeError("mine")
 

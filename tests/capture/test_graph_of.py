@@ -173,7 +173,7 @@ def test_a_sum_of_gradients_comes_from_both_uses():
     assert set(last.came_from) == {"sin", "exp"}
 
 
-def test_a_rewrite_may_say_where_a_node_came_from():
+def test_a_rewrite_may_set_the_ancestors_of_a_node():
     graph = torch.fx.Graph()
     x = graph.placeholder("x")
     y = graph.call_function(torch.sin, (x,))
@@ -202,7 +202,7 @@ def test_a_loaded_graph_cannot_run():
         FxGraph("g", (), "").run()
 
 
-def test_what_torch_adds_for_a_symbolic_number_is_at_the_line_of_its_use():
+def test_nodes_that_torch_adds_for_a_symbolic_number_have_the_line_of_its_use():
     def scaled(x, epsilon):
         return (x.mean(-1) + epsilon).rsqrt()
 

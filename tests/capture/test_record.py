@@ -99,7 +99,7 @@ def test_symbols_and_guards_on_them():
     assert (guard.span.line, guard.span.code) == (20, "if x.shape[0] > 6:")
 
 
-def test_a_symbol_of_two_tries_is_told_once():
+def test_a_symbol_of_two_attempts_is_recorded_once():
     """Dynamo traces a frame with a graph break a second time, and creates its symbols again."""
 
     def in_two_graphs(x):
@@ -131,7 +131,7 @@ def test_recordings_nest_and_leave_no_trace():
     assert len(outer.bytecode) == 1
 
 
-def test_another_handler_keeps_hearing():
+def test_other_handlers_still_get_records():
     logger = logging.getLogger("torch.__trace")
     heard = []
     other = logging.Handler()
@@ -178,14 +178,14 @@ def test_callables_without_source():
     assert function_source(eval("lambda x: x")).text == ""
 
 
-def test_inspecting_once_more_is_no_recompile():
+def test_a_second_inspection_is_not_a_recompile():
     first, second = (lab.inspect(programs.squares, torch.ones(4)) for _ in range(2))
     assert first.capture.bytecode and second.capture.bytecode
     assert second.capture.recompiles == ()
     assert second.again(torch.ones(5)).reasons[0].count("size mismatch") == 1
 
 
-def test_a_break_in_torchs_own_code_is_at_the_users_line_that_asks() -> None:
+def test_a_break_inside_torch_is_reported_at_the_users_line() -> None:
     """A module of torch has no line of the user, and the line of `lab.inspect` is ours."""
     layer = torch.nn.Linear(2, 2)
     layer.register_full_backward_hook(lambda module, given, made: None)
@@ -196,7 +196,7 @@ def test_a_break_in_torchs_own_code_is_at_the_users_line_that_asks() -> None:
         assert "lab.inspect(layer" in each.span.code
 
 
-def test_lines_of_a_reloaded_module_are_those_of_the_file_as_it_is(tmp_path, monkeypatch) -> None:
+def test_lines_of_a_reloaded_module_are_read_again(tmp_path, monkeypatch) -> None:
     """Python caches the lines of a file after it has printed one, and torch uses that cache."""
     file = tmp_path / "reloaded_here.py"
     first = "def f(x):\n    y = x.sin()\n    return y + 1\n"

@@ -43,7 +43,7 @@ def test_every_instruction_with_its_stack_and_what_it_added():
     assert "BINARY_OP *" in str(run)
 
 
-def test_the_graph_that_grew_is_the_graph_that_was_captured():
+def test_the_added_lines_are_the_captured_graph():
     c = lab.inspect(straight, torch.randn(8), 3)
     names: list[str] = []
     for step in c.capture.runs[0].instructions:
@@ -63,13 +63,13 @@ def test_a_graph_break_starts_again():
     assert "attempt 1 of 2" in titles[0] and "attempt 2 of 2" in titles[1]
 
 
-def test_only_so_many_are_kept(monkeypatch):
+def test_the_number_of_kept_instructions_is_limited(monkeypatch):
     monkeypatch.setattr(symbolic_steps, "KEPT", 5)
     (run,) = lab.inspect(straight, torch.randn(8), 3).capture.runs
     assert len(run.instructions) == 5 and run.total > 10
 
 
-def test_watching_changes_nothing_and_prints_nothing(capfd):
+def test_listening_changes_nothing_and_prints_nothing(capfd):
     logger = logging.getLogger(LOGGER)
     before = logger.level, logger.propagate, list(logger.handlers)
     watched = lab.inspect(straight, torch.randn(8), 3)

@@ -21,13 +21,13 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_it_is_what_torch_counts(name: str) -> None:
+def test_forward_flops_equal_torchs_counter(name: str) -> None:
     with FlopCounterMode(display=False) as counted:
         CALLS[name]()
     assert _library_flops(lab.inspect(CALLS[name])) == counted.get_total_flops() > 0
 
 
-def test_so_it_is_for_a_backward() -> None:
+def test_backward_flops_equal_torchs_counter() -> None:
     image = torch.randn(2, 4, 9, 9, requires_grad=True)
     with FlopCounterMode(display=False) as counted:
         F.conv2d(image, WEIGHT).sum().backward()
@@ -50,5 +50,5 @@ def test_attention_counts_its_products() -> None:
     assert backward == forward * 5 // 2
 
 
-def test_an_unknown_call_counts_nothing() -> None:
+def test_an_unknown_call_has_zero_flops() -> None:
     assert call_flops("aten.sort.default", [(8,)], (8,)) == 0

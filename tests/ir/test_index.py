@@ -89,7 +89,7 @@ terms = st.recursive(leaves(AXES), grown, max_leaves=8)
 
 @settings(max_examples=150, deadline=None)
 @given(terms)
-def test_arithmetic_is_that_of_integers(term):
+def test_arithmetic_equals_integer_arithmetic(term):
     index, expected = term
     span = index.bounds()
     for at in everywhere(AXES):
@@ -109,7 +109,7 @@ terms_of_symbols = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(terms_of_symbols)
-def test_arithmetic_of_symbols_is_that_of_integers(term):
+def test_symbolic_arithmetic_equals_integer_arithmetic(term):
     index, expected = term
     span = index.bounds()
     for first, second in ((1, 1), (2, 3), (3, 2), (4, 1), (1, 5)):
@@ -119,7 +119,7 @@ def test_arithmetic_of_symbols_is_that_of_integers(term):
             assert span is None or number(span[0], at) <= found <= number(span[1], at)
 
 
-def test_two_dimensions_of_symbols_that_were_one() -> None:
+def test_symbolic_dimensions_split_by_a_reshape() -> None:
     flat = Index.of(OF_SYMBOLS[2])
     assert (flat // n) % size == flat // n
     assert flat % n + ((flat // n) % size) * n == flat
@@ -199,7 +199,7 @@ def test_symbolic_sizes(index, text):
         ((M * (n - 3)) // n, lambda at: at[m] * (at[n] - 3) // at[n]),
     ],
 )
-def test_symbolic_sizes_are_right(index, expected, size):
+def test_symbolic_sizes_evaluate_correctly(index, expected, size):
     for at in everywhere((i, w, m), n=size):
         assert value(index, at) == expected(at)
 
@@ -216,7 +216,7 @@ def test_bounds():
     assert not within(M, n - 1)
 
 
-def test_questions():
+def test_predicates():
     assert (I * 6 + J).is_affine
     assert not (W // 5).is_affine
     assert (I * 6 + J).coefficient(i) == 6
@@ -247,7 +247,7 @@ def test_sizes():
 
 
 
-def test_a_float_is_no_whole_number_though_sympy_takes_zero_for_one() -> None:
+def test_zero_as_a_float_is_not_an_integer() -> None:
     assert sympy.Float(0.0).is_integer
     assert not is_whole(sympy.Float(0.0))
     assert is_whole(sympy.Integer(0))

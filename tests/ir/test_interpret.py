@@ -132,7 +132,7 @@ print(torch.stack([u, n]).view(torch.int32).tolist())
 """
 
 
-def test_philox_is_tritons(tmp_path):
+def test_philox_equals_triton(tmp_path):
     pytest.importorskip("triton")
     seed = 0x123456789ABCDE
     script = tmp_path / "random_numbers.py"
@@ -184,7 +184,7 @@ def test_loads(index, axes, expected, strides):
     assert torch.equal(values(Load("x", index, f32), axes, x=stored), expected)
 
 
-def test_a_load_in_order_copies_nothing():
+def test_a_contiguous_load_is_a_view():
     found = evaluate(Load("x", (I, J), f32), (i, j), {"x": x})
     assert found.data_ptr() == x.data_ptr()
     broadcast = evaluate(Load("x", (ZERO, J), f32), (i, j), {"x": x})
@@ -197,7 +197,7 @@ def test_gather():
     assert torch.equal(values(Load("x", (row, J), f32), (i, j), x=x, ids=ids), x[ids])
 
 
-def test_out_of_range_is_refused():
+def test_out_of_range_raises():
     row = Index.of(Gathered(Load("ids", (I,), i64), 4))
     with pytest.raises(IndexError, match="out of range in a dimension of size 4"):
         values(Load("x", (row, J), f32), (i, j), x=x, ids=torch.tensor([0, 1, 2, 4]))

@@ -19,7 +19,7 @@ sys.stdout.buffer.write(pickle.dumps(Op("sin", (load,), torch.float32, frozenset
 """
 
 
-def test_a_value_of_another_process_is_found_among_our_own() -> None:
+def test_a_value_from_another_process_equals_and_hashes_like_ours() -> None:
     """Hashes of strings differ between processes."""
     load = Load("x", (Index.of(Axis("i0", 4)),), torch.float32)
     ours = Op("sin", (load,), torch.float32)

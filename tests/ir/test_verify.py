@@ -273,7 +273,7 @@ def test_other_refusals(body, reason):
     assert reason in [v.reason for v in violations(pointwise(body))]
 
 
-def test_half_precision_is_stored_and_not_added():
+def test_half_precision_is_storage_only():
     assert not list(violations(scatter("store", half)))
     assert [v.rule for v in violations(scatter("add", half))] == ["scatter_known"]
 

@@ -31,9 +31,9 @@ def calls(function: Callable[..., Any], *shapes: tuple[int, ...]) -> list[str]:
     lambda x: x * torch.full((), 3.0).sin(),
     lambda x: torch.where(x > 0, x, torch.full((), 2.5)),
 ])  # fmt: skip
-def test_what_is_made_of_numbers_is_made_on_the_gpu(function: Callable[..., Any]) -> None:
+def test_tensors_of_numbers_are_computed_on_the_gpu(function: Callable[..., Any]) -> None:
     assert calls(function, (4, 8)) == []
 
 
-def test_other_tensors_are_brought_to_the_gpu() -> None:
+def test_other_tensors_are_copied_to_the_gpu() -> None:
     assert calls(lambda x: x * torch.arange(3).sum(), (4, 8)) == ["aten._to_copy.default"]

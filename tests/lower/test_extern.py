@@ -34,7 +34,7 @@ def test_effects_keep_their_order(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr().out.split() == ["first", "second"]
 
 
-def test_a_sparse_result_goes_through_as_it_is() -> None:
+def test_a_sparse_result_is_unchanged() -> None:
     x = torch.eye(3)
     result = Lowered().aot(lambda x: (x * 2).to_sparse())(x)
     assert result.layout is torch.sparse_coo

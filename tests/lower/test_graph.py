@@ -28,7 +28,7 @@ def test_one_operator_is_one_nest() -> None:
     assert [step.origins for step in program.steps] == [{"add"}, {"mul"}, {"sin"}]
 
 
-def test_a_load_remembers_the_views_on_its_way() -> None:
+def test_a_load_has_the_origins_of_its_views() -> None:
     program = program_of(lambda x: x.t().reshape(-1)[1:] * 2, torch.randn(1, 8))
     (nest,) = program.nests
     (load,) = nest.body.loads()
@@ -65,7 +65,7 @@ def test_expanded_results_keep_their_zero_strides() -> None:
     assert out.stride() == (0, 1)
 
 
-def test_constants_travel_with_the_program() -> None:
+def test_constants_are_stored_in_the_program() -> None:
     function = lambda x: x * torch.tensor([1.0, 2.0, 3.0])  # noqa: E731
     x = torch.randn(3)
     program = program_of(function, x)
@@ -75,7 +75,7 @@ def test_constants_travel_with_the_program() -> None:
     assert_same(program.run(x)[0], function(x))
 
 
-def test_nothing_is_made_that_nobody_uses() -> None:
+def test_unused_results_are_not_computed() -> None:
     program = program_of(lambda x: torch.var_mean(x, 1)[1], torch.randn(4, 8))
     assert len(program.steps) == 2, "a sum and a division; the variance is not computed"
 
@@ -96,7 +96,7 @@ def test_symbolic_sizes() -> None:
     assert any(isinstance(i, sympy.Symbol) for i in lowered.programs[0].inputs)
 
 
-def test_numbers_that_change_are_inputs() -> None:
+def test_symbolic_numbers_are_inputs() -> None:
     lowered = Lowered()
     function = lambda x, n, s: x * n + s  # noqa: E731
     compiled = lowered.dynamo(function)
@@ -183,12 +183,12 @@ class TestExtern:
         function = lambda x: torch.fft.fft(x).abs()  # noqa: E731
         assert_same(program_of(function, x).run(x)[0], function(x), rtol=1e-5, atol=1e-5)
 
-    def test_aten_views_do_not_share_memory_with_what_they_view(self) -> None:
+    def test_aten_views_do_not_share_memory_with_their_base(self) -> None:
         x = torch.randn(8, 2)
         program = program_of(lambda x: torch.view_as_complex(x), x)
         assert [step.op for step in program.steps] == ["aten.view_as_complex_copy.default"]
 
-    def test_matmuls_are_on_purpose(self) -> None:
+    def test_matmuls_are_library_calls(self) -> None:
         program = program_of(lambda x: x @ x.t(), torch.randn(4, 6))
         assert [step.reason for step in program.steps] == ["library"]
 
@@ -197,7 +197,7 @@ def inverse(x: torch.Tensor) -> torch.Tensor:
     return torch.linalg.inv(x)
 
 
-def test_strict_names_the_operator_and_the_users_line() -> None:
+def test_strict_reports_the_operator_and_the_users_line() -> None:
     with pytest.raises(Exception, match="MissingLowering") as caught:
         Lowered(Options(strict=True)).dynamo(inverse)(torch.eye(3))
     text = str(caught.value)
@@ -205,25 +205,25 @@ def test_strict_names_the_operator_and_the_users_line() -> None:
     assert "return torch.linalg.inv(x)" in text and "test_graph.py" in text
 
 
-def test_strict_lets_libraries_through() -> None:
+def test_strict_allows_library_calls() -> None:
     x = torch.randn(3, 3)
     assert_same(Lowered(Options(strict=True)).aot(lambda x: (x @ x).sin())(x), (x @ x).sin())
 
 
-def test_writing_operators_are_refused() -> None:
+def test_operators_that_write_to_arguments_raise() -> None:
     module = make_fx(lambda x: x.clone().add_(1), tracing_mode="fake")(torch.ones(2))
     with pytest.raises(LabError, match="writes to its arguments"):
         lower_graph(module, "writes", Options())
 
 
-def test_sizes_that_depend_on_values_are_bound_by_the_call_that_tells_them() -> None:
+def test_unbacked_sizes_are_bound_by_the_call_that_returns_them() -> None:
     module = make_fx(lambda x: x.nonzero() + 1, tracing_mode="symbolic")(torch.ones(2))
     program = lower_graph(module, "unknown", Options())
     x = torch.tensor([0.0, 3.0])
     assert program.run(x)[0].tolist() == [[2]]
 
 
-def test_a_missing_lowering_is_an_error_of_ours() -> None:
+def test_a_missing_lowering_is_a_lab_error() -> None:
     module = make_fx(torch.linalg.inv, tracing_mode="fake")(torch.eye(2))
     with pytest.raises(MissingLowering, match="linalg_inv_ex"):
         lower_graph(module, "strict", Options(strict=True))
@@ -247,7 +247,7 @@ def test_an_operator_has_one_lowering() -> None:
         lowers(aten.sin.default)(lambda build, x: x)
 
 
-def test_a_cpu_scalar_travels_to_the_device_that_reads_it() -> None:
+def test_a_cpu_scalar_is_copied_to_the_device_that_reads_it() -> None:
     """The program for a GPU is inspected, not run."""
     with FakeTensorMode():
         x, scalar = torch.empty(4, 6, device="cuda"), torch.empty(())

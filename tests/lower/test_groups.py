@@ -73,7 +73,7 @@ def given_to_a_library(x: Any, at: Any) -> Any:
 @pytest.mark.parametrize(
     "function", [rows_put, rows_added, put_by_a_mask, given_to_a_library], ids=lambda f: f.__name__
 )
-def test_what_is_in_groups_is_written_to_in_place(function: Any) -> None:
+def test_grouped_buffers_are_written_in_place(function: Any) -> None:
     torch.manual_seed(0)
     x, at = torch.randn(3, 8), torch.tensor([4, 0, 3])
     found = lab.inspect(function, x, at, options={"target": "cuda:90"})

@@ -14,7 +14,7 @@ def doubled(*parts: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("count", "calls"), [(8, []), (9, ["aten.cat.default"])])
-def test_many_parts_are_left_to_the_library(count: int, calls: list[str]) -> None:
+def test_many_inputs_are_left_to_the_library(count: int, calls: list[str]) -> None:
     parts = torch.randn(count, 30).unbind()
     c = lab.inspect(doubled, *parts)
     steps = c.graphs[0].forward.schedule.steps
@@ -22,6 +22,6 @@ def test_many_parts_are_left_to_the_library(count: int, calls: list[str]) -> Non
     torch.testing.assert_close(c.result, doubled(*parts))
 
 
-def test_a_thousand_parts() -> None:
+def test_a_thousand_inputs() -> None:
     parts = torch.randn(1000, 3).unbind()
     torch.testing.assert_close(lab.compile(doubled)(*parts), doubled(*parts))

@@ -69,7 +69,7 @@ def calls_of(function: Callable[..., torch.Tensor], tensors: Given) -> list[str]
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("function", FUSED)
-def test_a_row_times_weights_of_few_bits(function: Callable[..., torch.Tensor], dtype: torch.dtype):
+def test_a_row_times_quantized_weights(function: Callable[..., torch.Tensor], dtype: torch.dtype):
     tensors = given(dtype=dtype)
     c = lab.inspect(function, *tensors)
     part = c.graphs[0].forward
@@ -84,7 +84,7 @@ def test_a_row_times_weights_of_few_bits(function: Callable[..., torch.Tensor], 
         torch.testing.assert_close(found, c.result, rtol=1e-5 if bound < 1e-5 else 1e-2, atol=1e-3)
 
 
-def test_weights_of_two_bits() -> None:
+def test_two_bit_weights() -> None:
     tensors = given()
     assert calls_of(quarters, tensors) == []
     exact = quarters(*(t.double() if t.is_floating_point() else t for t in tensors))
@@ -108,7 +108,7 @@ def eighths(x: torch.Tensor, w: torch.Tensor, scale: torch.Tensor, bias: torch.T
     return torch.nn.functional.linear(x.repeat(1, 8), bits.to(x.dtype))
 
 
-def test_the_library_multiplies_otherwise() -> None:
+def test_other_products_of_a_row_are_library_calls() -> None:
     assert calls_of(scaled, given(rows=2)) == ["aten.addmm.default"]
     assert calls_of(across, given()) == ["aten.mm.default"]
     assert calls_of(side_by_side, given()) == ["aten.mm.default"]
@@ -156,7 +156,7 @@ def test_tiny_matrices_of_one_column(language: str) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(8, 8, 8), (0, 4, 4), (4, 0, 4)])
-def test_other_products_are_the_librarys(sizes: tuple[int, ...]) -> None:
+def test_other_products_are_library_calls(sizes: tuple[int, ...]) -> None:
     rows, inner, columns = sizes
     a, b = torch.randn(5, rows, inner), torch.randn(5, inner, columns)
     found = lab.inspect(torch.bmm, a, b)

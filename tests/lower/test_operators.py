@@ -211,7 +211,7 @@ def test_two_operands(function: Callable[..., Any], dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("b", ALL, ids=str)
 @pytest.mark.parametrize("a", ALL, ids=str)
-def test_promotion_is_pytorchs(a: torch.dtype, b: torch.dtype) -> None:
+def test_promotion_follows_pytorch(a: torch.dtype, b: torch.dtype) -> None:
     """Dimensions count: a 0-dim tensor does not widen the dtype within its category."""
 
     def function(
@@ -270,7 +270,7 @@ CREATED: dict[str, Callable[[], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("name", CREATED)
-def test_made_from_nothing(name: str) -> None:
+def test_tensor_creation(name: str) -> None:
     lowered = Lowered()
     actual = lowered.aot(lambda x: CREATED[name]() * torch.ones_like(x))(torch.ones(()))
     assert_same(actual, CREATED[name]() * torch.ones(()), rtol=1e-6, atol=1e-6)
@@ -333,7 +333,7 @@ def test_gradients(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_next_float_has_the_bits_of_eagers(dtype: torch.dtype) -> None:
+def test_nextafter_has_the_bits_of_eager_mode(dtype: torch.dtype) -> None:
     """Also for zero, for the largest and the smallest numbers, and if there is no next float."""
     ends = torch.finfo(dtype)
     numbers = [0, 1, 2.5, ends.max, ends.tiny, ends.tiny / 1024, ends.smallest_normal * ends.eps]

@@ -90,7 +90,7 @@ def with_dtypes(table: dict[str, tuple[int, Pool]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "dtype"), with_dtypes(MAXIMA))
-def test_maxima_and_their_places(name: str, dtype: torch.dtype) -> None:
+def test_maxima_and_their_positions(name: str, dtype: torch.dtype) -> None:
     dims, function = MAXIMA[name]
     x = image(dims, dtype)
     lowered = Lowered()
@@ -135,7 +135,7 @@ def check_gradient(function: Pool, x: torch.Tensor) -> None:
     assert not lowered.externs()
 
 
-def test_whole_numbers() -> None:
+def test_integers() -> None:
     x = torch.randint(-9, 9, (1, 2, 7, 6))
     for function in (maximum(2, 3, 2, 1), maximum(2, 6, 1, 3), mean(2, 2, 1, 1), mean(2, 6, 1, 3)):
         assert_same(Lowered().aot(function)(x), function(x))
@@ -157,7 +157,7 @@ def test_large_windows_of_several_lengths() -> None:
 
 
 @pytest.mark.parametrize("function", [F.max_pool2d, F.avg_pool2d])
-def test_large_windows_take_one_dimension_after_the_other(function: Pool) -> None:
+def test_large_windows_are_reduced_one_dimension_at_a_time(function: Pool) -> None:
     program = program_of(lambda x: function(x, 13, 1, 6), torch.randn(2, 20, 20))
     reads = [sum(isinstance(node, Load) for node in step.body.walk()) for step in program.steps]
     assert reads[:2] == [13, 13] and sum(reads) <= 27
@@ -174,7 +174,7 @@ def test_symbolic_sizes(name: str) -> None:
         assert not lowered.externs()
 
 
-def test_adaptive_windows_cover_everything_once() -> None:
+def test_adaptive_readers_are_the_inverse_of_windows() -> None:
     """`readers` is the exact inverse of `kernel`, for all small sizes."""
     for size in range(1, 12):
         for results in range(1, 12):

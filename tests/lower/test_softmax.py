@@ -61,7 +61,7 @@ def test_rows_in_parts(function: Callable[..., torch.Tensor], dtype: torch.dtype
 
 
 @pytest.mark.usefixtures("short_ones_too")
-def test_what_is_no_softmax_of_long_rows_stays() -> None:
+def test_other_reductions_are_unchanged() -> None:
     others: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
         "short": lambda x: x[:, :200].softmax(-1),
         "columns": lambda x: x.softmax(0),
@@ -76,7 +76,7 @@ def test_what_is_no_softmax_of_long_rows_stays() -> None:
 
 
 @pytest.mark.usefixtures("short_ones_too")
-def test_a_loss_reads_its_scores_once_for_both() -> None:
+def test_a_loss_reads_its_scores_once_for_maximum_and_sum() -> None:
     scores = torch.randn(ROWS, LENGTH, generator=torch.Generator().manual_seed(0))
     wanted = torch.arange(ROWS)
     x, y = (scores.clone().requires_grad_() for _ in range(2))
@@ -89,7 +89,7 @@ def test_a_loss_reads_its_scores_once_for_both() -> None:
     assert_close(found, gradient)
 
 
-def test_the_result_keeps_its_points() -> None:
+def test_the_result_keeps_its_axes() -> None:
     length = 12 * 2731
     assert length % ALIGNED, "so that so few rows are not shared"
     x = torch.randn(2 * ROWS, length)

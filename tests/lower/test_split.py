@@ -87,7 +87,7 @@ def test_cases(name: str) -> None:
         same(found, expected)
 
 
-def test_the_sum_of_a_tensor_has_programs_enough() -> None:
+def test_the_sum_of_a_tensor_fills_a_gpu() -> None:
     c = lab.inspect(lambda x: (x * x).sum(), floats(1 << 20), target="cuda:90")
     parts, total = c.graphs[0].forward.kernels
     assert parts.launch["xnumel"] >= ENOUGH_PROGRAMS and total.launch["xnumel"] == 1
@@ -96,13 +96,13 @@ def test_the_sum_of_a_tensor_has_programs_enough() -> None:
         assert ".visible .entry" in kernel.ladder("cuda:90")["ptx"]
 
 
-def test_nothing_is_cut_for_the_cpu() -> None:
+def test_no_reduction_is_split_on_a_cpu() -> None:
     c = lab.inspect(lambda x: x.sum(), floats(1 << 20))
     assert len(c.graphs[0].forward.loops.nests) == 1
 
 
 @pytest.mark.parametrize(("rows", "parts"), [(1200, 300), (1206, 9)])
-def test_rows_are_cut_for_a_gpu_where_their_parts_fill_it(rows: int, parts: int) -> None:
+def test_rows_are_split_if_their_parts_fill_a_gpu(rows: int, parts: int) -> None:
     """1206 rows have at most 301 parts; 201 is the next number of parts without a remainder."""
     c = lab.inspect(lambda x: (x.softmax(1), x.sum(0)), floats(rows, 512), target="cuda:90")
     part = c.graphs[0].forward
@@ -110,12 +110,12 @@ def test_rows_are_cut_for_a_gpu_where_their_parts_fill_it(rows: int, parts: int)
     assert any(group.in_parts for group in part.schedule.groups) == (parts == 300)
 
 
-def test_values_and_places_share_the_pass_over_memory() -> None:
+def test_values_and_positions_share_one_memory_pass() -> None:
     c = lab.inspect(lambda x: x.max(0), floats(1 << 17), target="cuda:90")
     assert len(c.graphs[0].forward.kernels) == 2
 
 
-def test_a_sum_of_unknown_length() -> None:
+def test_a_sum_of_symbolic_length() -> None:
     compiled = lab.compile(
         lambda x: (x.sum(), x.argmax()), dynamic=True, options={"language": "triton"}
     )
@@ -139,7 +139,7 @@ MOMENTS: dict[str, tuple[torch.Tensor, tuple[int, ...], tuple[int, int] | None]]
 
 
 @pytest.mark.parametrize("name", MOMENTS)
-def test_where_moments_are_cut(name: str) -> None:
+def test_parts_of_moments(name: str) -> None:
     """(parts, elements per part): one block holds a part, and a part is contiguous in memory."""
     x, dims, expected = MOMENTS[name]
     c = lab.inspect(
@@ -212,7 +212,7 @@ def test_a_batch_norm_reads_its_input_twice_on_a_gpu(shape: tuple[int, ...]) -> 
     assert len(loads_of_rows(reading[0], 0)) == 1 and "for " not in str(reading[0])
 
 
-def test_columns_are_neighbours_whatever_small_vectors_are_read_beside_them() -> None:
+def test_column_sums_are_recognized_next_to_loads_of_small_vectors() -> None:
     """The gradients of a layer norm's weights: mean and deviation are one number for each row."""
     x, w = torch.randn(512, 256, requires_grad=True), torch.randn(256, requires_grad=True)
     c = lab.inspect(

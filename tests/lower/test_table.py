@@ -33,7 +33,7 @@ TABLES: dict[str, tuple[np.ndarray, list[tuple[int, int]]]] = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_pieces_give_the_table(name: str) -> None:
+def test_pieces_evaluate_to_the_table(name: str) -> None:
     numbers, expected = TABLES[name]
     pieces = pieces_of(numbers)
     assert [(piece.begin, piece.end) for piece in pieces] == expected
@@ -44,7 +44,7 @@ def test_pieces_give_the_table(name: str) -> None:
             assert index.substitute({i: Index.constant_of(at)}).constant == numbers[at]
 
 
-def test_few_equal_numbers_are_no_quotient() -> None:
+def test_few_equal_numbers_are_not_a_quotient() -> None:
     assert pieces_of(np.array([5, 5, 5, 6, 6])) == (Piece(0, 3, 0, 5), Piece(3, 5, 0, 6))
 
 
@@ -89,7 +89,7 @@ NOT_SIDE_BY_SIDE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("name", NOT_SIDE_BY_SIDE)
-def test_tables_in_other_places(name: str) -> None:
+def test_tables_in_other_dimensions(name: str) -> None:
     x = image(2, 3, 17, 33)
     assert_close(lab.compile(NOT_SIDE_BY_SIDE[name])(x), NOT_SIDE_BY_SIDE[name](x))
 
@@ -156,7 +156,7 @@ WINDOWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-def test_places_in_affine_tables_need_no_look(name: str) -> None:
+def test_affine_tables_are_not_loaded(name: str) -> None:
     x = image(2, 30, 60 if name == "fold" else 63)
     c = lab.inspect(WINDOWS[name], x)
     assert_close(c.graphs[0].forward.loops.run(x)[0], WINDOWS[name](x))

@@ -56,7 +56,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_view_alone_and_computed_from(name: str) -> None:
+def test_view_as_a_result_and_as_an_operand(name: str) -> None:
     torch.manual_seed(0)
     x = torch.randn(2, 3, 4, 5)
     view = VIEWS[name]
@@ -94,13 +94,13 @@ AFFINE = [name for name in VIEWS if name not in ("cut", "bits", "view_as")]
 
 
 @pytest.mark.parametrize("name", AFFINE)
-def test_a_view_is_no_step(name: str) -> None:
+def test_a_view_makes_no_step(name: str) -> None:
     program = program_of(VIEWS[name], torch.randn(2, 3, 4, 5))
     copies = {"flatten of transpose": 1, "chain": 2}.get(name, 0)
     assert len(program.steps) == copies
 
 
-def test_only_an_odd_cut_needs_division() -> None:
+def test_only_an_incompatible_reshape_needs_division() -> None:
     program = program_of(lambda x: x.view(5, 24) + 1, torch.randn(2, 3, 4, 5))
     loads = [load for nest in program.nests for load in nest.body.loads()]
     assert not all(index.is_affine for load in loads for index in load.index)
@@ -130,7 +130,7 @@ def test_the_docstring_example() -> None:
     assert value.index == (i1 * 2 + i2, i0 + 1)
 
 
-def test_as_strided_needs_a_storage_that_is_known() -> None:
+def test_as_strided_needs_a_known_storage() -> None:
     """A view outside the input is left to ATen, with the input itself."""
     x = torch.randn(6, 6)[:, :3]
     lowered = Lowered()

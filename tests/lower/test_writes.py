@@ -128,14 +128,14 @@ def test_writes_are_part_of_the_text() -> None:
     assert "buf0 = arg0_1  # in place" in str(compilation.graphs[0].forward.host)
 
 
-def test_a_version_counter_moves() -> None:
+def test_a_version_counter_is_incremented() -> None:
     x = wave(4)
     before = x._version
     lab.compile(add_one)(x)
     assert x._version > before
 
 
-def test_running_moments_of_training_are_made_in_place() -> None:
+def test_running_moments_are_updated_in_place() -> None:
     ours, theirs = (torch.nn.BatchNorm1d(4) for _ in range(2))
     x = wave(3, 4)
     compilation = lab.inspect(ours, x)
@@ -175,7 +175,7 @@ GRADIENTS = (product_with_old, product_with_both, keeps_what_it_returns, new_val
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("function", GRADIENTS)
-def test_gradients_need_the_value_that_was_there(function: Any, dynamic: bool) -> None:
+def test_the_backward_gets_the_old_value_of_a_written_input(function: Any, dynamic: bool) -> None:
     """The forward overwrites what the backward reads.  Each call is made three times, because later
     calls skip AOTAutograd's wrapper."""
     compiled = lab.compile(function, dynamic=dynamic)
@@ -190,7 +190,7 @@ def test_gradients_need_the_value_that_was_there(function: Any, dynamic: bool) -
         assert_same(*seen)
 
 
-def test_what_is_saved_is_not_the_input_that_is_written_later() -> None:
+def test_a_saved_input_that_is_written_later_is_copied() -> None:
     compiled = lab.compile(new_value_is_saved)
     for _ in range(3):
         x, kept = wave(4).requires_grad_(), wave(4)

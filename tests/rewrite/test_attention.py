@@ -121,7 +121,7 @@ def no_rows() -> torch.Tensor:
     return nothing
 
 
-def test_rows_with_nothing_to_look_at_are_nan() -> None:
+def test_fully_masked_rows_are_nan() -> None:
     for function in (
         masked(no_rows()),
         lambda q, k, v: (q @ k.mT + torch.where(no_rows(), -INF, 0.0)).softmax(-1) @ v,
@@ -165,13 +165,13 @@ OTHERS: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_is_left_alone(name: str) -> None:
+def test_other_patterns_are_unchanged(name: str) -> None:
     c = inspected(OTHERS[name], *operands())
     assert fired(c) == []
     torch.testing.assert_close(c.result, OTHERS[name](*operands()))
 
 
-def test_training_and_its_gradients_are_left_alone() -> None:
+def test_training_is_unchanged() -> None:
     def loss(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return masked(~CAUSAL)(q, k, v).square().sum()
 
@@ -184,7 +184,7 @@ def test_training_and_its_gradients_are_left_alone() -> None:
         torch.testing.assert_close(x.grad, twin.grad)
 
 
-def test_sizes_that_change() -> None:
+def test_symbolic_sizes() -> None:
     function = WRITTEN["masked_fill"]
 
     def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
@@ -200,14 +200,14 @@ def test_sizes_that_change() -> None:
             torch.testing.assert_close(fast(q, k, v), attend(q, k, v))
 
 
-def test_small_ones_and_other_targets_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_sizes_and_other_targets_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fired(inspected(WRITTEN["plain"], *operands(), rewrites_off=("attention",))) == []
     assert fired(inspected(WRITTEN["plain"], *operands(), target="cuda:90")) == []
     monkeypatch.setattr(match_attention, "SMALLEST", ROWS * COLUMNS + 1)
     assert fired(inspected(WRITTEN["plain"], *operands())) == []
 
 
-def test_what_it_stands_for_is_told() -> None:
+def test_origins_of_the_fused_call() -> None:
     c = inspected(WRITTEN["masked_fill"], *operands())
     (flash,) = (s for s in c.graphs[0].forward.loops.steps if "flash" in getattr(s, "op", ""))
     nodes = {n.name: n for n in c.graphs[0].forward.rewrites.module.graph.nodes}

@@ -40,7 +40,7 @@ class Builder:
         return [len(n.args[0]) if isinstance(n.args[0], list | tuple) else 1 for n in sent]
 
 
-def test_sums_that_nobody_waits_for_go_as_one_message() -> None:
+def test_independent_sums_are_merged() -> None:
     build = Builder()
     sums = [build.sum_of(build.call(aten.mul.Tensor, build.x, k)) for k in range(2, 5)]
     scaled = [build.call(aten.div.Tensor, s, 2) for s in sums]
@@ -50,7 +50,7 @@ def test_sums_that_nobody_waits_for_go_as_one_message() -> None:
     assert "3 messages, 192 B together: 200 us of hops are saved" in fired.why
 
 
-def test_one_that_another_collective_needs_goes_alone() -> None:
+def test_a_collective_that_another_one_needs_is_not_merged() -> None:
     build = Builder()
     first = build.sum_of(build.x)
     second = build.sum_of(build.call(aten.sin.default, first))
@@ -58,7 +58,7 @@ def test_one_that_another_collective_needs_goes_alone() -> None:
     assert build.joined(second, third) == [1, 2]
 
 
-def test_other_reductions_and_dtypes_do_not_join() -> None:
+def test_other_reductions_and_dtypes_are_not_merged() -> None:
     build = Builder()
     half = build.call(aten._to_copy.default, build.x, val=torch.empty(16, dtype=torch.bfloat16))
     sent = build.call(c10d.all_reduce.default, half, "sum", "0", val=half.meta["val"])
@@ -66,21 +66,21 @@ def test_other_reductions_and_dtypes_do_not_join() -> None:
     assert build.joined(build.sum_of(build.x), build.sum_of(build.x, "max"), narrow) == [1, 1, 1]
 
 
-def test_a_bucket_has_an_end() -> None:
+def test_a_bucket_has_a_maximum_size() -> None:
     build = Builder(BUCKET["cpu"] // 4 // 2)
     assert build.joined(*(build.sum_of(build.x, "sum") for _ in range(5))) == [2, 2, 1]
     large = Builder(BUCKET["cpu"] // 4 + 1)
     assert large.joined(large.sum_of(large.x), large.sum_of(large.x)) == [1, 1]
 
 
-def test_random_numbers_are_drawn_in_their_order() -> None:
+def test_the_order_of_random_draws_is_kept() -> None:
     build = Builder()
     kept = build.call(aten.bernoulli.default, build.sum_of(build.x))
     other = build.call(aten.bernoulli.default, build.x)
     assert build.joined(kept, build.sum_of(other)) == [1, 1]
 
 
-def test_sizes_that_may_differ_between_ranks_do_not_join() -> None:
+def test_symbolic_sizes_are_not_merged() -> None:
     build = Builder()
     symbolic = torch.fx.experimental.symbolic_shapes.ShapeEnv().create_unbacked_symint()
     with torch._subclasses.FakeTensorMode(shape_env=symbolic.node.shape_env):
@@ -92,13 +92,13 @@ def test_sizes_that_may_differ_between_ranks_do_not_join() -> None:
     assert build.joined(*waits) == [1, 1]
 
 
-def test_the_pass_can_be_left_out() -> None:
+def test_the_pass_can_be_disabled() -> None:
     build = Builder()
     sums = build.sum_of(build.x), build.sum_of(build.x)
     assert build.joined(*sums, rewrites_off=("collectives", "common_subexpressions")) == [1, 1]
 
 
-def test_gathers_join_too() -> None:
+def test_gathers_are_merged() -> None:
     build = Builder()
     whole = torch.empty(32)
     out = []

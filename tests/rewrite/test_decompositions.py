@@ -14,12 +14,12 @@ aten = torch.ops.aten
 COMPOSITE = {aten.linear.default, aten.scaled_dot_product_attention.default, aten.square.default}
 
 
-def test_what_is_added_is_not_in_the_core() -> None:
+def test_added_decompositions_are_not_in_the_core_table() -> None:
     assert not set(ADDED) & set(torch_api.core_decompositions())
     assert not set(ADDED) & lowered()
 
 
-def test_no_operator_is_both_lowered_and_taken_apart() -> None:
+def test_no_operator_is_both_lowered_and_decomposed() -> None:
     """Except a few that PyTorch may decompose earlier."""
     assert lowered() & set(decomposition_table(lowered())) <= COMPOSITE
 
@@ -39,7 +39,7 @@ def test_the_table_is_kept_until_someone_registers_a_definition(monkeypatch) -> 
     assert definitions()[operator].args[1] is not own
 
 
-def test_softmax_becomes_what_it_is_made_of() -> None:
+def test_softmax_is_recorded_with_its_decomposition() -> None:
     table = decomposition_table(lowered())
     module = torch.fx.experimental.proxy_tensor.make_fx(
         lambda x: x.softmax(1), decomposition_table=table, tracing_mode="fake"

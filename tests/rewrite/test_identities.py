@@ -138,7 +138,7 @@ def test_every_rule_has_an_example():
 
 
 @pytest.mark.parametrize("rule", CASES)
-def test_fires_and_changes_no_bit(rule):
+def test_a_rule_applies_and_changes_no_bit(rule):
     function, given = CASES[rule][0]
     original = traced(used(function), given)
     names, module = fired(original)
@@ -147,7 +147,7 @@ def test_fires_and_changes_no_bit(rule):
 
 
 @pytest.mark.parametrize("rule", CASES)
-def test_leaves_alone(rule):
+def test_a_rule_does_not_apply(rule):
     function, given = CASES[rule][1]
     original = traced(used(function), given)
     names, module = fired(original)
@@ -179,7 +179,7 @@ def test_leaves_alone(rule):
         (lambda x: x.view(2, 2, 4).permute(2, 0, 1).permute(1, 0, 2), floats),
     ],
 )
-def test_more_that_fires(function, given):
+def test_other_graphs_to_which_a_rule_applies(function, given):
     original = traced(used(function), given)
     names, module = fired(original)
     assert names
@@ -202,7 +202,7 @@ def test_more_that_fires(function, given):
         (lambda x: x * 1, torch.tensor([complex(inf, nan)])),
     ],
 )
-def test_more_that_does_not(function, given):
+def test_other_graphs_to_which_no_rule_applies(function, given):
     names, _ = fired(traced(used(function), given))
     assert names == []
 
@@ -228,7 +228,7 @@ def test_round_trips():
         lambda x: ((s := x.sin()), s.clone().view(16)),
     ],
 )
-def test_outputs_do_not_come_to_share_memory(function):
+def test_outputs_do_not_share_new_memory(function):
     before = function(floats)
     _, module = fired(traced(function, floats))
     after = module(floats)
@@ -245,7 +245,7 @@ def test_an_output_that_is_a_view_of_an_input_stays_one():
     assert module(floats).untyped_storage().data_ptr() == floats.untyped_storage().data_ptr()
 
 
-def test_strides_of_outputs_stay():
+def test_strides_of_outputs_are_kept():
     given = floats.t()
     function = lambda x: torch.stack([x]).clone() + 0.5  # noqa: E731
     _, module = fired(traced(function, given))
@@ -267,7 +267,7 @@ def negated(x):
 
 
 @pytest.mark.parametrize("function", [scaled, negated])
-def test_nothing_is_read_after_it_was_written(function):
+def test_graphs_with_in_place_writes_are_unchanged(function):
     module = traced(function, floats)
     expected = function(floats)
     names, module = fired(module)

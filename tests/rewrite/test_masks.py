@@ -94,7 +94,7 @@ def changed(mask: Mask, device: str = "cpu") -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_a_mask_that_allows_all_is_none(device: str) -> None:
+def test_a_mask_that_allows_everything_is_removed(device: str) -> None:
     assert changed(bidirectional, device) == (None, False)
     assert changed(causal, device) == (None, True)
 
@@ -105,24 +105,24 @@ def test_one_packed_sequence_is_causal_and_two_are_not() -> None:
     assert mask is not None and is_causal is False
 
 
-def test_what_is_added_may_be_nothing() -> None:
+def test_an_additive_mask_of_zeros_is_removed() -> None:
     assert changed(added) == (None, False)
 
 
-def test_other_masks_stay() -> None:
+def test_other_masks_are_kept() -> None:
     mask, is_causal = changed(window)
     assert mask is not None and is_causal is False
     mask, is_causal = changed(rows_alone)
     assert mask.target == "expand" and is_causal is False
 
 
-def test_a_gpu_gets_masks_without_gaps() -> None:
+def test_masks_are_contiguous_on_a_gpu() -> None:
     mask, _ = changed(rows_alone, "meta")
     assert mask.target == "contiguous"
     assert mask.meta["example_value"].stride() == (ROWS, 1)
 
 
-def test_a_mask_that_is_written_to_stays() -> None:
+def test_a_written_mask_is_kept() -> None:
     def half(x: torch.Tensor) -> torch.Tensor:
         mask = torch.ones(ROWS, ROWS, dtype=torch.bool, device=x.device)
         mask.view(-1)[:5] = False
@@ -134,7 +134,7 @@ def test_a_mask_that_is_written_to_stays() -> None:
 
 
 @pytest.mark.parametrize("mask", [bidirectional, causal, added, window, packed, two_packed])
-def test_numbers_and_gradients_stay(mask: Mask) -> None:
+def test_results_and_gradients_are_unchanged(mask: Mask) -> None:
     x = torch.randn(N, H, ROWS, D, requires_grad=True)
     y = x.detach().clone().requires_grad_()
     expected, found = attend(mask)(x), lab.compile(attend(mask))(y)
@@ -144,7 +144,7 @@ def test_numbers_and_gradients_stay(mask: Mask) -> None:
 
 
 @pytest.mark.parametrize("mask", [bidirectional, causal, added])
-def test_rows_that_are_all_minus_infinity_are_what_eager_makes_of_them(mask: Mask) -> None:
+def test_rows_of_minus_infinity_equal_eager_mode(mask: Mask) -> None:
     """Eager mode uses another kernel for a mask; the result for such rows is the same."""
     x = torch.full((N, H, ROWS, D), torch.inf)
 
@@ -157,7 +157,7 @@ def test_rows_that_are_all_minus_infinity_are_what_eager_makes_of_them(mask: Mas
     torch.testing.assert_close(lab.compile(function)(x), expected)
 
 
-def test_the_captured_graph_is_shown_as_it_was() -> None:
+def test_the_captured_graph_is_recorded_without_the_change() -> None:
     c = lab.inspect(attend(bidirectional), torch.randn(N, H, ROWS, D))
     assert "attn_mask = mask" in str(c.capture.graphs[0]).replace("attn_mask=", "attn_mask = ")
     off = lab.inspect(

@@ -50,14 +50,14 @@ def test_batches_of_distances_broadcast() -> None:
     check(lambda x, y: torch.cdist(x, y, 1.0), nothing, nothing)
 
 
-def test_many_euclidean_distances_come_from_a_product() -> None:
+def test_many_euclidean_distances_use_a_matrix_product() -> None:
     library = {"aten.mm.default", "aten.bmm.default"}
     x, y = rows(30, 3).detach(), rows(4, 3).detach()
     check(lambda x, y: torch.cdist(x, y), x, y, library=library)
 
 
 @pytest.mark.parametrize("dim", [0, -1])
-def test_cross_products_read_no_tables(dim: int) -> None:
+def test_cross_products_use_no_index_tables(dim: int) -> None:
     a, b = rows(3, 4, 3), torch.randn(3, 1, 3, requires_grad=True)
     check(lambda a, b: torch.linalg.cross(a, b, dim=dim), a, b)
     lowered = Lowered()

@@ -92,7 +92,7 @@ def test_folds_under_fake_mode():
 # ---- common subexpressions -------------------------------------------------------------------
 
 
-def test_equal_calls_are_made_once():
+def test_equal_calls_run_once():
     result = run(lambda x: x.sin() * x.sin().cos() + x.sin().cos(), x)
     assert len(by_pass(result, "common_subexpressions")) == 3
     assert targets(result) == [
@@ -130,7 +130,7 @@ def test_the_survivor_inherits_the_origins():
 # ---- dead code -------------------------------------------------------------------------------
 
 
-def test_dead_code_goes():
+def test_dead_code_is_removed():
     def function(x):
         x.sin().cos()
         return x + 1
@@ -140,7 +140,7 @@ def test_dead_code_goes():
     assert targets(result) == ["aten.add.Tensor"]
 
 
-def test_writing_is_not_dead():
+def test_writes_are_not_dead():
     def function(x):
         x.copy_(x * 2)
         return x.sum()
@@ -155,7 +155,7 @@ def example(x):
     return ((x * 1) ** 2).view(32).view(8, 4) + torch.full((4,), 2.0) * 3, x.sin() + x.sin()
 
 
-def test_the_given_module_stays():
+def test_the_given_module_is_unchanged():
     module = make_fx(example, tracing_mode="fake")(x)
     text = module.code
     names = [node.name for node in module.graph.nodes]
@@ -225,7 +225,7 @@ dead_code
     assert repr(run(example, x)) == "Rewrites(10 passes, 7 rules fired)"
 
 
-def test_every_node_says_what_it_stands_for():
+def test_every_node_has_origins():
     result = run(example, x)
     stands_for = {n.name: n.meta["lab_from"] for n in result.module.graph.nodes}
     assert stands_for["mul_2"] == ("pow_1", "mul")

@@ -65,7 +65,7 @@ def test_padded(name: str) -> None:
     assert found["aten.constant_pad_nd.default"] == (1 if name == "columns" else 2)
 
 
-def test_a_matrix_is_padded_once_and_as_it_lies_in_memory() -> None:
+def test_a_matrix_is_padded_once_in_its_memory_order() -> None:
     def backward(x, w, grad):
         return grad @ w, grad.t() @ x
 
@@ -79,7 +79,7 @@ def test_a_matrix_is_padded_once_and_as_it_lies_in_memory() -> None:
     assert not any("clone" in name for name in ops(work) if ops(work)[name] > 1)
 
 
-def test_what_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_products(monkeypatch: pytest.MonkeyPatch) -> None:
     def product(x, w):
         return x @ w.t()
 
@@ -125,7 +125,7 @@ def on_a_cpu(fn: Callable[..., Any], *given: torch.Tensor) -> GraphModule:
 
 @pytest.mark.parametrize("dtype", [BF16, torch.float16])
 @pytest.mark.parametrize("name", [*WIDENED, *LEFT])
-def test_halves_on_a_cpu_that_multiplies_none(
+def test_sixteen_bit_products_on_a_cpu_without_instructions_for_them(
     name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(matmul_forms, "onednn_knows", lambda dtype: dtype is torch.float32)
@@ -143,7 +143,7 @@ def test_halves_on_a_cpu_that_multiplies_none(
         assert not any(step.name == "products" and step.changed for step in same.steps)
 
 
-def test_other_products_of_a_cpu_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_products_on_a_cpu_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = torch.randn(32, 16), torch.randn(37, 16)
     assert not list(passes.products(on_a_cpu(lambda x, w: x @ w.t(), x, w), frozenset(), None))
     monkeypatch.setattr(matmul_forms, "onednn_knows", lambda dtype: True)
@@ -153,7 +153,7 @@ def test_other_products_of_a_cpu_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_the_bias_of_a_convolution_is_left_to_what_follows(dims: int, transposed: bool) -> None:
+def test_the_bias_of_a_convolution_is_added_separately(dims: int, transposed: bool) -> None:
     convolve = getattr(torch.nn.functional, f"conv{'_transpose' * transposed}{dims}d")
     x, w, bias = torch.randn(2, 3, *[6] * dims), torch.randn(3, 3, *[3] * dims), torch.randn(3)
     found = same(lambda x, w, b: convolve(x, w, b).relu(), x, w, bias, rtol=1e-5, atol=1e-5)

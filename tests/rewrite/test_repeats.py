@@ -90,7 +90,7 @@ class Layers(torch.nn.Module):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_training_graph_is_that_of_a_trace(copied: list[str], dtype: torch.dtype) -> None:
+def test_a_training_graph_equals_a_trace(copied: list[str], dtype: torch.dtype) -> None:
     model, x = Layers().to(dtype), torch.randn(2, 8, 16, dtype=dtype, requires_grad=True)
     traced = list(lines(graph_of(model, (x,), TABLE)))
     assert not copied
@@ -116,7 +116,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], Any]] = {
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_graphs_are_those_of_a_trace(name: str, dynamic: bool) -> None:
+def test_graphs_equal_traces(name: str, dynamic: bool) -> None:
     x = torch.randn(4, 8)
     traced = lines(graph_of(PROGRAMS[name], (x,), TABLE, dynamic=dynamic))
     made = lines(graph_of(PROGRAMS[name], (x,), Repeats(TABLE).definitions, dynamic=dynamic))
@@ -124,7 +124,7 @@ def test_graphs_are_those_of_a_trace(name: str, dynamic: bool) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"dropout", "left whole"}))
-def test_results_are_those_of_eager(name: str) -> None:
+def test_results_equal_eager_mode(name: str) -> None:
     torch.compiler.reset()
     x = torch.randn(4, 8)
     made, right = torch.compile(PROGRAMS[name], backend="inductor_lab")(x), PROGRAMS[name](x)

@@ -67,8 +67,8 @@ MORE = {
     "tests/opinfo/test_sample.py::test_float32": 20.0,
     "tests/semantics/test_dynamic.py::test_all_sizes": 10.0,
     "tests/semantics/test_dynamic.py::test_gradients": 8.0,
-    "tests/semantics/test_flex_attention.py::test_as_near_to_float64_as_eager": 15.0,
-    "tests/semantics/test_mutation.py::test_as_eager": 8.0,
+    "tests/semantics/test_flex_attention.py::test_errors_are_as_small_as_those_of_eager_mode": 15.0,
+    "tests/semantics/test_mutation.py::test_results_equal_eager_mode": 8.0,
 }
 """Limits of their own for tests that compare many programs with eager: they notice most."""
 

@@ -70,7 +70,7 @@ def traced_frames() -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_recompiles_when_torch_does(name: str) -> None:
+def test_again_recompiles_when_torch_does(name: str) -> None:
     fn, calls = CASES[name]
     torch._dynamo.reset()
     compiled = torch.compile(fn, backend="eager")
@@ -88,7 +88,7 @@ def test_it_recompiles_when_torch_does(name: str) -> None:
         torch.testing.assert_close(again.result, fn(*args))
 
 
-def test_what_an_inspected_call_learns_of_sizes_is_its_own() -> None:
+def test_sizes_of_an_inspected_call_do_not_affect_other_calls() -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return x.cos() + 1
 

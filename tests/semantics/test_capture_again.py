@@ -8,7 +8,7 @@ import torch
 import inductor_lab as lab
 
 
-def test_a_double_without_dimensions() -> None:
+def test_a_zero_dimensional_double() -> None:
     x = torch.tensor(2.0, dtype=torch.float64)
     c = lab.inspect(lambda x: -x, x)
     assert [graph.captured.name for graph in c.graphs] == ["graph0"]
@@ -36,7 +36,7 @@ class Net(torch.nn.Module):
     lambda f, *given: torch.compile(f, backend="eager")(*given),
 ], ids=["inspect", "ours", "eager"])  # fmt: skip
 @pytest.mark.parametrize("fn", [refuses, around, Net()], ids=["function", "callee", "module"])
-def test_what_raised_is_compiled_in_a_later_call(fn, call) -> None:
+def test_code_that_raised_is_compiled_in_a_later_call(fn, call) -> None:
     """TorchDynamo skips the code of a call that has raised."""
     lab.inspect(lambda x: x + 1, torch.ones(3))
     for _ in range(2):
@@ -47,7 +47,7 @@ def test_what_raised_is_compiled_in_a_later_call(fn, call) -> None:
     assert torch.equal(c.result, fn(torch.ones(3), False))
 
 
-def test_a_function_of_too_many_versions_is_inspected() -> None:
+def test_a_function_with_too_many_versions_is_inspected() -> None:
     def scaled(x: torch.Tensor, n: int) -> torch.Tensor:
         return x.sin() * n
 

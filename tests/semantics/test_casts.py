@@ -87,7 +87,7 @@ def test_a_constant_beyond_the_bounds(source: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("target", [torch.int64, torch.int32, torch.uint8], ids=str)
-def test_infinities_that_become_bounds(target: torch.dtype) -> None:
+def test_infinities_become_bounds(target: torch.dtype) -> None:
     limits = torch.iinfo(target)
 
     def function(x: torch.Tensor) -> torch.Tensor:
@@ -98,7 +98,7 @@ def test_infinities_that_become_bounds(target: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("target", INTEGERS, ids=str)
-def test_what_is_copied_or_joined(target: torch.dtype) -> None:
+def test_copies_and_concatenations(target: torch.dtype) -> None:
     def copied(x: torch.Tensor) -> torch.Tensor:
         return torch.zeros(x.shape, dtype=target).copy_(x * 1)
 

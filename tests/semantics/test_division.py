@@ -60,7 +60,7 @@ def test_other_integers(dtype: torch.dtype) -> None:
         compiled(x, y)
 
 
-def test_floats_and_literals_are_not_looked_at() -> None:
+def test_floats_and_literals_are_not_checked() -> None:
     x, y = given(torch.float32)
     y[0, 0] = 0
     compilation = lab.inspect(lambda x, y: (x // y, x.long() // 3, x.long() % 7), x, y)
@@ -78,7 +78,7 @@ def test_floats_and_literals_are_not_looked_at() -> None:
         lambda n, x: (x[: n % 5, None] // (x[None] * 0 + n % 5)).sum(0),
     ],
 )
-def test_nothing_is_divided_where_there_is_nothing(
+def test_empty_tensors_are_not_divided(
     function: Callable[[int, torch.Tensor], torch.Tensor], language: str
 ) -> None:
     """A divisor that is constant in a loop is tested only if the loop runs."""

@@ -80,7 +80,7 @@ def test_marked_dimension(name: str) -> None:
     assert graphs_of(case.function, calls, inductor_lab) == 1
 
 
-def test_two_results_in_one_memory_go_into_the_next_graph() -> None:
+def test_two_results_in_one_storage_are_passed_to_the_next_graph() -> None:
     """Neither is a view of the other: Dynamo could not find the source of the base's sizes."""
 
     def function(x):
@@ -126,7 +126,7 @@ def merged(x):
     lambda x: (merged(x), x.add_(1))[0],
     lambda x: merged(x).mul_(2),
 ])  # fmt: skip
-def test_a_view_by_a_guard_alone_is_one(function) -> None:
+def test_a_view_that_depends_on_a_guard(function) -> None:
     """Its strides are part of the result: AOTAutograd makes the view from the input and these."""
     compiled = lab.compile(function, dynamic=True)
     for rows, columns in ((20, 33), (5, 7), (4, 9), (2, 5)):

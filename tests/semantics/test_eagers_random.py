@@ -49,7 +49,7 @@ def seeded(function: Callable[..., Any], *given: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_a_draw_is_that_of_eager(name: str) -> None:
+def test_random_numbers_equal_eager_mode(name: str) -> None:
     function, x = DRAWS[name], torch.linspace(-2, 2, 24).view(4, 6)
     found = seeded(lab.compile(function, options=EAGERS), x)
     torch.testing.assert_close(found, seeded(function, x), rtol=1e-6, atol=1e-6)
@@ -68,7 +68,7 @@ def test_dropout_in_training() -> None:
     torch.testing.assert_close(found, expected)
 
 
-def test_the_setting_of_torch_asks_for_it_too() -> None:
+def test_the_option_of_torch_has_the_same_effect() -> None:
     config = importlib.import_module("torch._inductor.config")
     function = DRAWS["several"]
     with config.patch(fallback_random=True):

@@ -122,7 +122,7 @@ def steps(result: Tensor) -> list[int]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_values_gradients_and_strides_are_those_of_eager(name: str) -> None:
+def test_values_gradients_and_strides_equal_eager_mode(name: str) -> None:
     case = CASES[name]
     expected = _with_gradients(_function(case), _given(case))
     compiled = lab.compile(_function(case), fullgraph=True)
@@ -134,7 +134,7 @@ def test_values_gradients_and_strides_are_those_of_eager(name: str) -> None:
         torch.testing.assert_close(compiled(*_given(case)), expected[0], rtol=1e-9, atol=1e-9)
 
 
-def test_gradients_of_what_the_functions_read() -> None:
+def test_gradients_of_captured_tensors() -> None:
     case, words = Case(), LENGTH
     mask = create_block_mask(same_document, 2, 4, words, words, device=DEVICE)
 
@@ -173,7 +173,7 @@ CASES_AND_DTYPES = [
 
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("name", "dtype"), CASES_AND_DTYPES)
-def test_as_near_to_float64_as_eager(
+def test_errors_are_as_small_as_those_of_eager_mode(
     name: str, dtype: torch.dtype, language: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flash, "DEVICES", {DEVICE: language})
@@ -189,7 +189,7 @@ def test_as_near_to_float64_as_eager(
         assert (one.double() - wanted).abs().max() <= bound
 
 
-def test_a_matrix_of_scores_is_kept_where_gradients_of_what_is_read_are_asked(
+def test_gradients_of_captured_tensors_need_a_matrix_of_scores(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(flash, "DEVICES", {DEVICE: "triton"})
@@ -219,7 +219,7 @@ def test_a_matrix_of_scores_is_kept_where_gradients_of_what_is_read_are_asked(
     assert rule_of(off.graphs[0].forward) == "flex_attention"
 
 
-def test_equal_layers_have_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_layers_share_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flash, "DEVICES", {DEVICE: "triton"})
     mask = create_block_mask(causal, None, None, 64, 64, device=DEVICE)
 
@@ -235,7 +235,7 @@ def test_equal_layers_have_one_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 2 and calls[0].launches == calls[1].launches
 
 
-def test_kernels_are_seen_and_compile_for_a_gpu_that_is_not_here(
+def test_kernels_compile_for_a_gpu_target(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(flash, "DEVICES", {DEVICE: "triton"})
@@ -253,7 +253,7 @@ def test_kernels_are_seen_and_compile_for_a_gpu_that_is_not_here(
         assert "wgmma" in str(kernel.ladder("cuda:90")["ptx"])
 
 
-def test_sums_of_powers() -> None:
+def test_logsumexp_results() -> None:
     def attention(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         out, aux = flex_attention(q, k, v, alibi, return_aux=AuxRequest(lse=True))
         return out, aux.lse
@@ -295,7 +295,7 @@ def test_symbolic_lengths(
     assert symbolic == {"triton": 4, "cpp": 2, None: 0}[language]
 
 
-def test_the_functions_are_part_of_loop_nests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_functions_are_fused_into_loop_nests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flash, "DEVICES", {})
     case = Case(capped, causal)
     q, k, v = (x.detach() for x in _given(case, torch.float32))
@@ -314,7 +314,7 @@ ON_A_CPU = pytest.mark.skipif(DEVICE != "cpu", reason="C++ kernels are for a CPU
 
 
 @ON_A_CPU
-def test_a_cpu_keeps_no_matrix_of_scores() -> None:
+def test_no_matrix_of_scores_on_a_cpu() -> None:
     length = 1024
     mask = create_block_mask(window, None, None, length, length, device="cpu")
     q, k, v = (torch.randn(1, 2, length, 16) for _ in range(3))
@@ -354,7 +354,7 @@ def test_any_length_and_any_block_on_a_cpu(
 
 
 @ON_A_CPU
-def test_blocks_that_are_left_out_are_not_visited() -> None:
+def test_masked_blocks_are_skipped() -> None:
     """Values that only skipped blocks would read are NaN."""
     length = 512
     mask = create_block_mask(window, None, None, length, length, device="cpu")
@@ -368,7 +368,7 @@ def test_blocks_that_are_left_out_are_not_visited() -> None:
 
 
 @ON_A_CPU
-def test_an_index_of_the_users_that_is_out_of_range_is_an_error_on_a_cpu() -> None:
+def test_a_users_index_out_of_range_raises_on_a_cpu() -> None:
     table = torch.randn(LENGTH - 1)
 
     def attention(q: Tensor, k: Tensor, v: Tensor) -> Any:
@@ -381,7 +381,7 @@ def test_an_index_of_the_users_that_is_out_of_range_is_an_error_on_a_cpu() -> No
 
 
 @ON_A_CPU
-def test_under_check_bounds_each_access_is_that_of_a_checked_kernel() -> None:
+def test_check_bounds_checks_each_access() -> None:
     table = torch.randn(LENGTH)
 
     def attention(q: Tensor, k: Tensor, v: Tensor) -> Any:
@@ -402,7 +402,7 @@ def test_under_check_bounds_each_access_is_that_of_a_checked_kernel() -> None:
 
 @ON_A_CPU
 @pytest.mark.parametrize("alone", [True, False])
-def test_where_errors_are_suppressed_attention_without_a_library_runs_as_eager(
+def test_with_suppressed_errors_attention_runs_in_eager_mode(
     alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The compiler rejects only the attention kernel."""
@@ -431,7 +431,7 @@ def test_where_errors_are_suppressed_attention_without_a_library_runs_as_eager(
 
 
 @pytest.mark.parametrize("language", LANGUAGES[1:])
-def test_the_block_size_of_a_mask_is_a_number_where_all_sizes_are_symbols(
+def test_the_block_size_of_a_mask_is_an_int_with_symbolic_sizes(
     language: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flash, "DEVICES", {DEVICE: language})
@@ -485,7 +485,7 @@ def test_equal_calls_trace_the_users_functions_once(
 
 
 @pytest.mark.parametrize("language", LANGUAGES[1:])
-def test_kernels_of_attention_count_as_generated_with_the_flops_of_all_products(
+def test_attention_kernels_count_as_generated_code_with_all_flops(
     language: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flash, "DEVICES", {DEVICE: language})

@@ -84,7 +84,7 @@ def test_hooks_of_tensors(function: Hooked, autograd: bool) -> None:
     assert_same(steps(lab.compile(function), autograd), steps(function))
 
 
-def test_a_function_of_python_in_a_graph_is_called_as_it_is() -> None:
+def test_a_python_function_in_a_graph_is_called() -> None:
     """Hooks in a backward that is compiled for compiled autograd are such functions."""
 
     def hook(grad: torch.Tensor, by: float) -> torch.Tensor:
@@ -152,7 +152,7 @@ def test_hooks_of_modules_and_parameters(
     assert_same(trained(add, True, autograd), trained(add, False, False))
 
 
-def test_compiled_autograd_by_its_setting() -> None:
+def test_compiled_autograd_by_its_option() -> None:
     net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
     x = wave(5, 4)
 

@@ -50,7 +50,7 @@ def _filled(x: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", REFUSED)
-def test_little_of_it_is_used(name: str, kind: str) -> None:
+def test_errors_are_raised_if_little_of_the_result_is_used(name: str, kind: str) -> None:
     compiled = lab.compile(REFUSED[name], **KINDS[kind])
     x = torch.randn(5, 4)
     for i in BEYOND:
@@ -59,7 +59,7 @@ def test_little_of_it_is_used(name: str, kind: str) -> None:
                 function(x.clone(), i)
 
 
-def test_in_training() -> None:
+def test_errors_are_raised_in_training() -> None:
     compiled = lab.compile(lambda x, i: (x * 2)[i][:1].sum())
     with pytest.raises(IndexError):
         compiled(torch.randn(5, 4, requires_grad=True), BEYOND[0])
@@ -77,7 +77,7 @@ def test_in_training() -> None:
     lambda y, x: (y + 1)[:, None] * x[:, :4],
     lambda y, x: y @ y.t(),
 ])  # fmt: skip
-def test_a_use_of_all_of_it_costs_nothing(use: Callable[..., Any]) -> None:
+def test_no_extra_step_if_all_of_the_result_is_used(use: Callable[..., Any]) -> None:
     for dynamic in (False, True):
         x, i = torch.randn(6, 4), torch.tensor([0, 5, 1, 2, 2, 3])
         if dynamic:
@@ -137,7 +137,7 @@ def test_an_empty_index_of_another_rank() -> None:
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
-def test_the_largest_of_nothing(language: str) -> None:
+def test_the_maximum_of_an_empty_tensor(language: str) -> None:
     """If the result is stored in an empty tensor too, nothing depends on it."""
 
     def function(x: torch.Tensor, mask: torch.Tensor, n: int) -> torch.Tensor:

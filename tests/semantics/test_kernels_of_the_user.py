@@ -78,7 +78,7 @@ class Product(torch.autograd.Function):
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("function", [between_operators, into_an_argument, into_a_view])
-def test_they_write_what_they_do_in_eager_mode(function: Any, dynamic: bool) -> None:
+def test_results_equal_eager_mode(function: Any, dynamic: bool) -> None:
     torch.manual_seed(0)
     compiled = lab.compile(function, fullgraph=True, dynamic=dynamic)
     for size in (100, 130):
@@ -103,6 +103,6 @@ def test_in_an_autograd_function() -> None:
     torch.testing.assert_close(grads[1], grads[0])
 
 
-def test_it_is_a_call_among_the_steps() -> None:
+def test_a_kernel_is_an_extern_call() -> None:
     c = lab.inspect(between_operators, *torch.randn(2, 100, device=DEVICE))
     assert "user's kernel" in str(c.coverage)

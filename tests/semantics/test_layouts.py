@@ -276,7 +276,7 @@ def gaps_that_are_written_to(x):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_as_in_eager_mode(name: str) -> None:
+def test_results_equal_eager_mode(name: str) -> None:
     check_call(*CASES[name])
 
 
@@ -290,7 +290,7 @@ PLACES: dict[str, Callable[[torch.Tensor, int], Any]] = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_views_begin_where_a_number_says(name: str) -> None:
+def test_views_at_an_offset_from_a_tensor(name: str) -> None:
     function = PLACES[name]
     torch.compiler.reset()
     compiled = torch.compile(function, backend="inductor_lab")
@@ -314,7 +314,7 @@ AROUND_VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
 
 @pytest.mark.parametrize("name", AROUND_VIEWS)
 @pytest.mark.parametrize("gaps", [False, True])
-def test_as_strided_asks_the_storage_not_the_view(name: str, gaps: bool) -> None:
+def test_as_strided_depends_on_the_storage(name: str, gaps: bool) -> None:
     function = AROUND_VIEWS[name]
     x = torch.arange(288.0).view(2, 8, 3, 6)
     if gaps and "input" not in name:
@@ -345,7 +345,7 @@ FROM_A_READ_PLACE: dict[str, Callable[[torch.Tensor, int], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("name", FROM_A_READ_PLACE)
-def test_a_result_that_is_a_view_from_a_place_that_is_read(name: str) -> None:
+def test_a_result_that_is_a_view_at_an_unbacked_offset(name: str) -> None:
     def function(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
         return FROM_A_READ_PLACE[name](x, n.item())
 
@@ -377,7 +377,7 @@ OF_WRITTEN: dict[str, Callable[[torch.Tensor, int], Any]] = {
 
 
 @pytest.mark.parametrize("name", OF_WRITTEN)
-def test_a_view_of_a_written_input_that_does_not_begin_its_storage(name: str) -> None:
+def test_a_view_of_a_written_input_with_a_storage_offset(name: str) -> None:
     torch.compiler.reset()
     compiled = torch.compile(OF_WRITTEN[name], backend="inductor_lab", dynamic=True)
     for n in (2, 5, 7, -3, 0, 1):
@@ -396,7 +396,7 @@ OVERLAPPING: dict[str, Callable[[torch.Tensor], Any]] = {
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", OVERLAPPING)
-def test_elements_that_share_memory_have_gradients_of_their_own(name: str, dynamic: bool) -> None:
+def test_elements_that_share_memory_have_separate_gradients(name: str, dynamic: bool) -> None:
     """AOTAutograd copies a gradient to the strides of its result, in which such elements are the
     same."""
     torch.compiler.reset()
@@ -416,7 +416,7 @@ OF_STORAGE: dict[str, Callable[[torch.Tensor], Any]] = {
 @pytest.mark.parametrize("starts", [(0, 2, 4, 0), (4, 0, 2, 3)])
 @pytest.mark.parametrize("dynamic", [None, False, True])
 @pytest.mark.parametrize("name", OF_STORAGE)
-def test_places_in_a_storage_that_inputs_begin_elsewhere(
+def test_absolute_positions_in_storages_of_inputs_with_offsets(
     name: str, dynamic: bool | None, starts: tuple[int, ...]
 ) -> None:
     """TorchDynamo does not guard on storage offsets, and AOTAutograd loses them in writes."""

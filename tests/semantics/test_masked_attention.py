@@ -76,7 +76,7 @@ def as_near_to_float64_as_eager(result: Tensor, args: list[Tensor], mask: Tensor
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("lengths", [(64, 64), (70, 90), (33, 130), (130, 1)])
-def test_as_near_to_float64_as_eager(mask: Any, lengths: tuple[int, int]) -> None:
+def test_errors_are_as_small_as_those_of_eager_mode(mask: Any, lengths: tuple[int, int]) -> None:
     args, shown = given(*lengths), mask(*lengths)
     c = lab.inspect(attention, *args, shown)
     assert rules_of(c.graphs[0].forward) == ["masked_attention"]
@@ -93,7 +93,7 @@ def test_symbolic_lengths(mask: Any) -> None:
         as_near_to_float64_as_eager(compiled(*args, shown), args, shown)
 
 
-def test_a_mask_that_each_layer_computes_anew_is_one() -> None:
+def test_equal_masks_of_several_layers_are_computed_once() -> None:
     def layers(q: Tensor, k: Tensor, v: Tensor, keys: Tensor) -> Tensor:
         for _ in range(2):
             mask = torch.where(keys[:, None, None, :].expand(2, 1, 40, 50), 0.0, -1e4).to(q.dtype)
@@ -109,7 +109,7 @@ def test_a_mask_that_each_layer_computes_anew_is_one() -> None:
     assert "check_index" not in str(first) and "count" not in str(first)
 
 
-def test_the_kernel_compiles_for_a_gpu_that_is_not_here() -> None:
+def test_the_kernel_compiles_for_a_gpu_target() -> None:
     (kernel,) = lab.inspect(attention, *given(64, 64), padding(64, 64)).graphs[0].forward.written
     assert "wgmma" in str(kernel.ladder("cuda:90")["ptx"])
 
@@ -117,7 +117,7 @@ def test_the_kernel_compiles_for_a_gpu_that_is_not_here() -> None:
 @pytest.mark.parametrize(
     "case", ["gradients", "float32", "width", "one query", "switched off", "no mask"]
 )
-def test_what_stays_the_librarys(case: str) -> None:
+def test_other_calls_stay_library_calls(case: str) -> None:
     dtype = torch.float32 if case == "float32" else torch.float16
     rows = 1 if case == "one query" else 64
     args = given(rows, 64, 24 if case == "width" else 32, dtype)

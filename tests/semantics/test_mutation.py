@@ -252,7 +252,7 @@ def writes_a_list_in_place(x, y):
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("name", CASES)
-def test_as_eager(name: str, dynamic: bool) -> None:
+def test_results_equal_eager_mode(name: str, dynamic: bool) -> None:
     function, make = CASES[name]
     check_call(function, make, dynamic=dynamic)
 
@@ -267,7 +267,7 @@ def test_gradients_through_writes() -> None:
     check_gradients(function, wave(4, 4))
 
 
-def test_rows_that_are_written_one_after_the_other() -> None:
+def test_rows_written_one_after_the_other() -> None:
     """As in a gated delta rule: each write reads all earlier rows, so the number of paths from a
     view to its uses is exponential."""
 
@@ -285,7 +285,7 @@ def test_gradients_through_views_of_inputs() -> None:
     check_gradients(lambda x: (x.t(), x * 2, x[1]), wave(4, 3))
 
 
-def test_an_input_without_gradient_is_written_in_a_graph_that_has_one() -> None:
+def test_an_input_without_gradient_is_written_in_a_differentiated_graph() -> None:
     def function(x, count):
         count.add_(x.detach())
         return x * count

@@ -45,7 +45,7 @@ def test_ints_in_triton(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", lines(LARGE))
-def test_integers_of_more_than_64_bits_are_refused(text: str) -> None:
+def test_integers_of_more_than_64_bits_raise(text: str) -> None:
     check(text, LARGE_VALUES)
 
 
@@ -73,7 +73,7 @@ def test_rows_of_a_padding_index_get_no_gradient() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
-def test_decimals_are_rounded_to_every_bit(dtype: torch.dtype) -> None:
+def test_rounded_decimals_have_the_bits_of_eager_mode(dtype: torch.dtype) -> None:
     x = torch.cat([wave(500) * scale for scale in (1e-3, 1.0, 1e2, 1e4)]).to(dtype)
     compiled = torch.compile(lambda x, n: x.round(decimals=n), backend="inductor_lab")
     for n in (2, -1, 3, -3, 1, 6):
@@ -95,7 +95,7 @@ def test_ints_in_sizes_and_strides(text: str, language: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["(a.abs() + 1) ** (x % 2)", "a.lerp(a + 1, x // 0.5)"])
-def test_floats_that_look_whole(text: str) -> None:
+def test_floats_with_integer_values(text: str) -> None:
     check(text, FLOAT_VALUES[:5])
 
 
@@ -124,7 +124,7 @@ NARROW = {
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32])
 @pytest.mark.parametrize("name", NARROW)
-def test_ints_that_do_not_fit_their_dtype_are_refused(name: str, dtype: torch.dtype) -> None:
+def test_ints_that_do_not_fit_their_dtype_raise(name: str, dtype: torch.dtype) -> None:
     function, x = NARROW[name], torch.tensor([1, -1]).to(dtype)
     compiled = lab.compile(function, dynamic=True)
     refused = 0
@@ -160,7 +160,7 @@ BEYOND = {
 
 
 @pytest.mark.parametrize("name", BEYOND)
-def test_literals_beyond_the_dtype_are_refused(name: str) -> None:
+def test_literals_that_do_not_fit_their_dtype_raise(name: str) -> None:
     for function in (BEYOND[name], lab.compile(BEYOND[name])):
         with pytest.raises(RuntimeError, match="without overflow"):
             function(torch.tensor([0.25, 0.5]))
@@ -176,12 +176,12 @@ def test_infinite_limits_fit() -> None:
     lambda x: x.masked_fill(x > 0.3, -math.inf),
     lambda x: torch.full_like(x.bool(), 1e300),
 ])  # fmt: skip
-def test_what_eager_converts_fits(function) -> None:
+def test_numbers_that_eager_mode_converts_are_accepted(function) -> None:
     x = torch.tensor([0.25, 0.5])
     assert_same(lab.compile(function)(x), function(x))
 
 
-def test_what_does_not_fit_is_refused_if_it_is_not_used() -> None:
+def test_unused_numbers_that_do_not_fit_raise() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.zeros_like(torch.add(x, x, alpha=300))
 

@@ -81,7 +81,7 @@ def seen_by(function: Program, x: torch.Tensor) -> tuple[Any, list[tuple[int, ..
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_strides_are_those_of_eager(name: str) -> None:
+def test_strides_equal_eager_mode(name: str) -> None:
     program, make = PROGRAMS[name]
     for op in OPERATORS.values() if name == "between convolutions" else [OPERATORS["exact"]]:
         torch.compiler.reset()
@@ -92,7 +92,7 @@ def test_strides_are_those_of_eager(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TAGS)
-def test_so_they_are_whatever_tag_it_has(name: str) -> None:
+def test_strides_equal_eager_mode_for_every_tag(name: str) -> None:
     op = OPERATORS[name]
     expected, strides = seen_by(lambda x: op(x.t() * 2), wave(4, 5))
     found, ours = seen_by(lab.compile(lambda x: op(x.t() * 2)), wave(4, 5))
@@ -162,7 +162,7 @@ WRITES = (
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_a_copy_stays_if_its_storage_is_addressed(write: Callable[[torch.Tensor], None]) -> None:
+def test_a_copy_with_an_absolute_view_is_kept(write: Callable[[torch.Tensor], None]) -> None:
     """The operator's view has an absolute offset in the copy's storage; the input has another
     offset."""
 
@@ -178,7 +178,7 @@ def test_a_copy_stays_if_its_storage_is_addressed(write: Callable[[torch.Tensor]
         assert torch.equal(x, before)
 
 
-def test_a_copy_goes_if_its_storage_is_not_addressed() -> None:
+def test_a_copy_without_an_absolute_view_is_removed() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         y = x.clone()
         double_in_place(y)

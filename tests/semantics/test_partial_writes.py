@@ -44,7 +44,7 @@ def in_order(program: LoopProgram, values: list[torch.Tensor]) -> list[torch.Ten
 
 @pytest.mark.parametrize("shape", [TINY, MIDDLE], ids=["small", "large"])
 @pytest.mark.parametrize("name", KINDS)
-def test_a_write_is_as_in_eager_and_in_place(name: str, shape: tuple[int, int, int]) -> None:
+def test_a_write_equals_eager_mode_and_is_in_place(name: str, shape: tuple[int, int, int]) -> None:
     kind = KINDS[name]
     ours = arguments(kind, shape)
     theirs, kept = copies(ours), copies(ours)
@@ -71,7 +71,7 @@ def test_a_write_is_as_in_eager_and_in_place(name: str, shape: tuple[int, int, i
 
 
 @pytest.mark.parametrize("name", ["set_plane", "index_add", "custom_operator", "view_of_view"])
-def test_versions_are_counted(name: str) -> None:
+def test_version_counters(name: str) -> None:
     kind = KINDS[name]
     given = arguments(kind, MIDDLE)
     compiled, before = lab.compile(kind.function), given[0]._version
@@ -144,7 +144,7 @@ REFUSED: dict[str, tuple[Callable[..., Any], int, str]] = {
 
 
 @pytest.mark.parametrize("name", [*REFUSED, "old_value_needed", "swapped"])
-def test_what_is_needed_is_kept(name: str) -> None:
+def test_a_needed_old_value_is_kept(name: str) -> None:
     function, count, reason = REFUSED.get(name, (globals()[name], 1 + (name == "swapped"), ""))
     make = Given(MIDDLE)
 
@@ -177,7 +177,7 @@ def test_a_write_can_be_forbidden() -> None:
     assert apart.schedule.after.bytes > part.schedule.after.bytes
 
 
-def test_elements_that_share_memory_are_left_alone() -> None:
+def test_elements_that_share_memory_are_not_written_in_place() -> None:
     """A write to one element would change others."""
     base = torch.rand(600)
 
@@ -289,7 +289,7 @@ def test_a_cache_in_training() -> None:
     assert_same(run(lab.compile(function)), run(function))
 
 
-def test_positions_that_vary() -> None:
+def test_different_positions() -> None:
     kind = KINDS["set_slice_at_number"]
     compiled = lab.compile(kind.function, options={"dynamic": True})
     ours = arguments(kind, MIDDLE)

@@ -31,7 +31,7 @@ OPERATORS = READS | WRITES
 
 @pytest.mark.parametrize("rows", [0, 4])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_a_place_out_of_range_is_refused(name: str, rows: int) -> None:
+def test_a_position_out_of_range_raises(name: str, rows: int) -> None:
     x, places = wave(rows, 3), torch.tensor([rows])
     function = OPERATORS[name]
     if name == "index_add" and not rows:
@@ -55,7 +55,7 @@ SAME_EVERYWHERE = {
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 @pytest.mark.parametrize("name", SAME_EVERYWHERE)
-def test_a_place_that_makes_no_difference_is_refused_too(name: str, language: str) -> None:
+def test_an_unused_position_out_of_range_raises(name: str, language: str) -> None:
     function, x = SAME_EVERYWHERE[name], wave(4, 3)
     compiled = lab.compile(function, options={"language": language})
     assert_same(compiled(x, torch.tensor([0])), function(x, torch.tensor([0])))
@@ -85,7 +85,7 @@ SUMS = {
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 @pytest.mark.parametrize("function", [*USED_UNDER_A_MASK.values(), *SUMS.values()],
                          ids=[*USED_UNDER_A_MASK, *SUMS])  # fmt: skip
-def test_a_place_is_refused_wherever_it_was_made(function: Any, language: str) -> None:
+def test_a_computed_position_out_of_range_raises(function: Any, language: str) -> None:
     """It is computed before the mask of its load, or by a reduction."""
     compiled, x = lab.compile(function, options={"language": language}), wave(4, 3)
     for places in ([0, 2, 1], [1, 0, 1]):
@@ -97,7 +97,7 @@ def test_a_place_is_refused_wherever_it_was_made(function: Any, language: str) -
             compiled(x, torch.tensor(places))
 
 
-def test_a_place_is_checked_in_strips_of_columns() -> None:
+def test_a_position_is_checked_in_strips_of_columns() -> None:
     """A value that a column keeps in a local array is known only inside loops over the columns."""
 
     def function(x: torch.Tensor) -> torch.Tensor:
@@ -110,7 +110,7 @@ def test_a_place_is_checked_in_strips_of_columns() -> None:
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
-def test_a_place_that_only_another_branch_uses_is_not_refused(language: str) -> None:
+def test_a_position_that_only_another_branch_uses_does_not_raise(language: str) -> None:
     """The last one is used as a value, not as a position."""
 
     def function(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
@@ -122,7 +122,7 @@ def test_a_place_that_only_another_branch_uses_is_not_refused(language: str) -> 
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
-def test_a_place_along_a_stride_of_zero_is_refused_too(language: str) -> None:
+def test_a_position_out_of_range_in_an_expanded_dimension_raises(language: str) -> None:
     def at(x: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
         return x[i] + 1
 
@@ -135,7 +135,7 @@ def test_a_place_along_a_stride_of_zero_is_refused_too(language: str) -> None:
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 @pytest.mark.parametrize("name", ["index", "index_select", "embedding"])
-def test_a_place_in_a_tensor_without_elements(name: str, shape: tuple[int, int]) -> None:
+def test_a_position_in_an_empty_tensor(name: str, shape: tuple[int, int]) -> None:
     x, places = torch.empty(shape), torch.tensor([shape[0] + 2])
     try:
         expected = READS[name](x, places)
@@ -147,13 +147,13 @@ def test_a_place_in_a_tensor_without_elements(name: str, shape: tuple[int, int])
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_no_places_in_no_rows(name: str) -> None:
+def test_no_positions_in_an_empty_tensor(name: str) -> None:
     given = [wave(0, 3), torch.empty(0, dtype=torch.int64)]
     check_call(OPERATORS[name], lambda: given)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_no_rows_in_steps_of_nothing(dynamic: bool) -> None:
+def test_no_rows_with_a_step_of_zero(dynamic: bool) -> None:
     """Their first element is the same for each column, and it does not exist."""
 
     def function(x):
@@ -163,7 +163,7 @@ def test_no_rows_in_steps_of_nothing(dynamic: bool) -> None:
     check_call(function, lambda: [torch.empty_strided((0, 3), (1, 0))], dynamic=dynamic)
 
 
-def test_a_maximum_of_nothing_is_refused() -> None:
+def test_a_maximum_of_an_empty_dimension_raises() -> None:
     for function in (torch.max, torch.argmax, lambda x: x.amin(0)):
         with pytest.raises(RuntimeError):
             lab.compile(function)(torch.empty(0))
@@ -198,7 +198,7 @@ def test_tensors_without_data() -> None:
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_a_tensor_that_memory_holds_negated(dynamic: bool) -> None:
+def test_a_tensor_with_its_negative_bit_set(dynamic: bool) -> None:
     def make():
         return [torch.complex(wave(4), wave(4)).conj().imag]
 

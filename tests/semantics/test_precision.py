@@ -45,7 +45,7 @@ def given(dtype: torch.dtype) -> torch.Tensor:
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 @pytest.mark.parametrize("dtype", LOW)
-def test_the_default_rounds_as_eager_does(dtype: torch.dtype, language: str) -> None:
+def test_the_default_rounds_as_in_eager_mode(dtype: torch.dtype, language: str) -> None:
     x = given(dtype)
     found = lab.inspect(chain, x, options={"language": language}).result
     assert differing(found, chain(x)) < 0.01
@@ -63,7 +63,7 @@ def test_precision_may_be_kept(dtype: torch.dtype, language: str) -> None:
 
 @pytest.mark.parametrize("function", [softmax, chosen, parts])
 @pytest.mark.parametrize("dtype", LOW)
-def test_what_kernels_are_made_of(function, dtype: torch.dtype) -> None:
+def test_every_stage_with_and_without_rounding(function, dtype: torch.dtype) -> None:
     """Every stage runs, and the unrounded result is nearer to the exact one than the rounded
     result."""
     x = given(dtype)
@@ -92,14 +92,14 @@ def worst_error(found: torch.Tensor, exact: torch.Tensor) -> float:
     return ((found.double() - exact).abs() / unit).max().item()
 
 
-def test_the_page_has_every_setting() -> None:
+def test_the_docs_list_every_setting() -> None:
     expected = {(d, s) for d in ("bfloat16", "float16") for s in ("True", "False")}
     assert {(dtype, setting) for dtype, setting, _, _ in ROWS} == expected
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 @pytest.mark.parametrize(("name", "setting", "error", "share"), ROWS)
-def test_what_the_page_says(name: str, setting: str, error: str, share: str, language: str) -> None:
+def test_numbers_in_the_docs(name: str, setting: str, error: str, share: str, language: str) -> None:
     x = given(getattr(torch, name))
     rounds = setting == "True"
     options = {"language": language, "emulate_precision_casts": rounds}
@@ -197,7 +197,7 @@ def test_norms_of_equal_numbers_are_zero(name: str, dynamic: bool, language: str
             assert not compiled(x).count_nonzero(), (columns, float(value))
 
 
-def test_moments_of_nothing() -> None:
+def test_moments_of_empty_tensors() -> None:
     """There is no first element."""
     x = torch.zeros(3, 0)
     for found, expected in zip(

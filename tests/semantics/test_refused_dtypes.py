@@ -52,16 +52,16 @@ def refused_alike(function: Callable[..., object], given: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("name", OF_FLOATS)
-def test_operators_of_floats_refuse_ints(name: str) -> None:
+def test_operators_on_floats_reject_ints(name: str) -> None:
     refused_alike(OF_FLOATS[name], INTS)
 
 
 @pytest.mark.parametrize("name", ["silu", "softplus", "lerp"])
-def test_operators_of_floats_refuse_no_ints_at_all(name: str) -> None:
+def test_operators_on_floats_reject_empty_int_tensors(name: str) -> None:
     refused_alike(OF_FLOATS[name], INTS[:0])
 
 
-def test_a_scan_refuses_a_single_int_without_a_dimension() -> None:
+def test_a_scan_rejects_a_zero_dimensional_int() -> None:
     refused_alike(lambda x: x.logcumsumexp(0), INTS[0])
 
 
@@ -71,7 +71,7 @@ def test_a_scan_refuses_a_single_int_without_a_dimension() -> None:
     lambda x: F.unfold(x, 2),
     lambda x: F.prelu(x, x[0, 0, 0, :1]),
 ])  # fmt: skip
-def test_operators_of_float_images_refuse_ints(function) -> None:
+def test_operators_on_float_images_reject_ints(function) -> None:
     refused_alike(function, IMAGE)
 
 
@@ -94,7 +94,7 @@ def test_operators_of_float_images_refuse_ints(function) -> None:
     lambda x: x.float() - True,
     lambda x: True - x.float(),
 ])  # fmt: skip
-def test_operators_of_numbers_refuse_bools(function) -> None:
+def test_operators_on_numbers_reject_bools(function) -> None:
     refused_alike(function, BOOLS)
 
 
@@ -105,7 +105,7 @@ def test_operators_of_numbers_refuse_bools(function) -> None:
     lambda x, y: F.layer_norm(x, (6,), y),
     lambda x, y: torch.heaviside(x, y),
 ])  # fmt: skip
-def test_operators_of_one_dtype_refuse_two(function) -> None:
+def test_operators_on_one_dtype_reject_two(function) -> None:
     narrow = wave(6)
     refused_alike(lambda x: function(x, x.double()), narrow)
     wide = narrow.double()
@@ -117,7 +117,7 @@ def test_operators_of_one_dtype_refuse_two(function) -> None:
     (lambda x: x.masked_fill(x > 0, torch.tensor(1e6)), wave(6).half()),
     (lambda x: torch.cdist(x, x), wave(6).half().view(2, 3)),
 ])  # fmt: skip
-def test_what_a_dtype_cannot_hold_is_refused(function, given: torch.Tensor) -> None:
+def test_numbers_that_a_dtype_cannot_hold_are_rejected(function, given: torch.Tensor) -> None:
     refused_alike(function, given)
 
 
@@ -128,7 +128,7 @@ def test_what_a_dtype_cannot_hold_is_refused(function, given: torch.Tensor) -> N
     (lambda x: torch.logaddexp(x, x.float()), INTS),
     (lambda x: F.nll_loss(F.log_softmax(x.float(), 0), x[2]), INTS),
 ])  # fmt: skip
-def test_what_eager_takes_has_an_answer(function, given: torch.Tensor) -> None:
+def test_accepted_dtypes_have_a_result(function, given: torch.Tensor) -> None:
     assert_same(lab.compile(function)(given), function(given))
 
 
@@ -146,7 +146,7 @@ HALF, WIDE = wave(6).half(), torch.arange(6).to(torch.uint32)
     (lambda x: torch.searchsorted(x, x), BOOLS),
     (lambda x: torch.add(x, x, alpha=1.5), INTS),
 ])  # fmt: skip
-def test_eager_is_asked(function, given: torch.Tensor) -> None:
+def test_the_check_runs_the_eager_kernel(function, given: torch.Tensor) -> None:
     with pytest.raises((RuntimeError, NotImplementedError)):
         function(given)
     with pytest.raises((RuntimeError, NotImplementedError)) as ours:
@@ -154,6 +154,6 @@ def test_eager_is_asked(function, given: torch.Tensor) -> None:
     assert "Cache" not in type(ours.value).__name__
 
 
-def test_the_table_refuses_no_operator_of_floats_to_floats() -> None:
+def test_the_table_rejects_no_operator_of_floats_for_floats() -> None:
     """A row from calls that fail for another reason would leave the operator to ATen."""
     assert [name for name, row in table().items() if {*"fd"} & {*row.alone}] == []

@@ -27,14 +27,14 @@ REFUSED: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_value_is_refused(name: str) -> None:
+def test_an_invalid_value_raises(name: str) -> None:
     function, given = REFUSED[name]
     for called in (function, lab.compile(function)):
         with pytest.raises(RuntimeError):
             called(*given)
 
 
-def test_probabilities_are_taken() -> None:
+def test_probabilities_are_accepted() -> None:
     compiled = lab.compile(lambda x, y: F.binary_cross_entropy(x, y) + F.binary_cross_entropy(y, x))
     x, y = torch.tensor([0.0, 1.0, 0.3]), torch.tensor([1.0, 1.0, 0.2])
     theirs = F.binary_cross_entropy(x, y) + F.binary_cross_entropy(y, x)

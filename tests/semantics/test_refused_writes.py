@@ -111,7 +111,7 @@ def test_arguments_that_overlap() -> None:
     assert compiled(x[:3], x[3:]).tolist() == [3.0, 5.0, 7.0]
 
 
-def test_places_that_a_call_decides() -> None:
+def test_positions_that_depend_on_the_call() -> None:
     compiled = lab.compile(lambda x, k: x[:k].copy_(x[3 : 3 + k]), dynamic=True)
     for k in (2, 3, 4, 2, 5):
         x = torch.arange(20.0)
@@ -139,7 +139,7 @@ def columns(x: torch.Tensor) -> torch.Tensor:
     lambda x: (x > 0).expand(2, -1).__and__(x < 9),
     lambda x: (x > 0).__and__((x < 9).__invert__()),
 ])  # fmt: skip
-def test_what_shares_no_element_is_compiled(function: Function) -> None:
+def test_tensors_without_common_elements_are_compiled(function: Function) -> None:
     assert alike(function, FLOATS)[0] == "answered"
     assert lab.inspect(function, FLOATS.clone()).graphs
 

@@ -60,7 +60,7 @@ def test_a_number_in_a_tensor(name: str) -> None:
 
 
 @torch._dynamo.config.patch(capture_scalar_outputs=True)
-def test_expand_to_a_negative_number_that_is_also_a_number_is_refused() -> None:
+def test_expand_to_a_negative_number_that_is_also_an_operand_raises() -> None:
     """torch has one symbol for both uses; eager mode makes a length of 1 for the one and adds the
     other."""
     compiled = torch.compile(lambda x, n: x.expand(n.item(), 4) + n, backend="inductor_lab")
@@ -70,7 +70,7 @@ def test_expand_to_a_negative_number_that_is_also_a_number_is_refused() -> None:
         both(wave(1, 4), torch.tensor(-1))
 
 
-def test_a_source_of_another_shape_is_refused() -> None:
+def test_a_source_of_another_shape_raises() -> None:
     x = wave(3, 4)
     for function in (
         lambda x: x.select_scatter(torch.ones(2), 1, 0),

@@ -142,7 +142,7 @@ def test_storage_is_resized_as_in_eager_mode(number: int) -> None:
     check(number)
 
 
-def test_so_it_is_in_a_single_graph_with_symbolic_sizes() -> None:
+def test_storage_is_resized_in_one_graph_with_symbolic_sizes() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         result = x.sin()
         x.untyped_storage().resize_(0)

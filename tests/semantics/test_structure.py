@@ -67,7 +67,7 @@ def test_graph_break() -> None:
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_python_decides_by_a_value(sign: int) -> None:
+def test_python_branches_on_a_value(sign: int) -> None:
     def function(x):
         count = int(x.sum().item() * 10)
         return x * count if x.sum() > 0 else x - 1
@@ -94,7 +94,7 @@ def test_no_grad_and_inference_mode() -> None:
         assert_same(double(wave(4)), (wave(4) * 2).sin())
 
 
-def test_needing_gradients_is_a_property_of_the_call() -> None:
+def test_requires_grad_may_differ_between_calls() -> None:
     compiled = lab.compile(lambda x: x * 2)
     assert not compiled(wave(4)).requires_grad
     assert compiled(wave(4).requires_grad_()).requires_grad
@@ -129,7 +129,7 @@ def test_function_transforms() -> None:
     assert inspected.eager is not None and inspected.eager.kernels > 3, "eager's calls are counted"
 
 
-def test_a_count_of_eager_that_fails_leaves_nothing_switched_on() -> None:
+def test_a_failed_cost_estimate_restores_all_modes() -> None:
     """Fake tensors do not know the number of nonzero elements, which is needed inside these
     modes."""
     found = torch.func.vmap(torch.func.grad(lambda v: (v * torch.tensor([2.0]).item()).sum()))
@@ -205,7 +205,7 @@ def test_checkpoint() -> None:
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
-def test_checkpoint_repeats_its_random_numbers(reentrant: bool) -> None:
+def test_checkpoint_recomputes_the_same_random_numbers(reentrant: bool) -> None:
     def function(x):
         def inner(y):
             return F.dropout(y.sin(), 0.5).sin()

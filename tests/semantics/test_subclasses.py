@@ -63,7 +63,7 @@ MAKE: dict[str, Callable[[], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("name", MAKE)
-def test_a_subclass_computes_what_it_does_in_eager_mode(name: str) -> None:
+def test_a_subclass_has_the_results_of_eager_mode(name: str) -> None:
     def function(x):
         return x.sin() * 2 + x
 
@@ -124,7 +124,7 @@ def called(net: nn.Module, x: torch.Tensor, trains: bool) -> list[Any]:
 
 @pytest.mark.parametrize("trains", [False, True])
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_replaced_parameter_is_seen(change: Callable[[nn.Linear], None], trains: bool) -> None:
+def test_a_replaced_parameter_is_used(change: Callable[[nn.Linear], None], trains: bool) -> None:
     torch.compiler.reset()
     torch.manual_seed(0)
     net, x = nn.Linear(64, 64), torch.randn(32, 64)
@@ -143,7 +143,7 @@ def jagged(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("trained", [False, True])
-def test_a_result_that_is_made_as_a_wrapper(trained: bool) -> None:
+def test_a_result_that_is_a_wrapper(trained: bool) -> None:
     x = torch.randn(3, 4, requires_grad=trained)
     compiled = lab.compile(jagged)
     for _ in range(3):
@@ -155,7 +155,7 @@ def test_a_result_that_is_made_as_a_wrapper(trained: bool) -> None:
             torch.testing.assert_close(gradient, torch.full((3, 4), 2.0))
 
 
-def test_a_wrapper_that_is_made_of_parts() -> None:
+def test_a_wrapper_of_several_tensors() -> None:
     def parts(x: torch.Tensor) -> torch.Tensor:
         return torch.nested.nested_tensor([x[:1], x[1:]], layout=torch.jagged) * 2
 

@@ -92,7 +92,7 @@ def test_threads_at_the_first_training_call() -> None:
             torch.testing.assert_close(got, right)
 
 
-def test_overlapping_inspections_keep_their_own_and_leave_nothing() -> None:
+def test_overlapping_inspections_are_recorded_separately() -> None:
     """The second starts inside the first and ends after it."""
     loggers = [
         torch_logs.TRACE_LOGGER,

@@ -84,7 +84,7 @@ STRAIGHT: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("name", STRAIGHT)
-def test_the_compiled_graphs_are_all_there_is(name: str) -> None:
+def test_calls_run_only_the_compiled_graphs(name: str) -> None:
     fn = STRAIGHT[name]
     if name == "a layer":
         args = (X, wave(6), wave(6))
@@ -108,7 +108,7 @@ AROUND: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("name", AROUND)
-def test_what_has_more_to_do_is_done(name: str) -> None:
+def test_calls_that_need_the_wrapper_use_it(name: str) -> None:
     assert not straight(AROUND[name], X)
     if name != "writes to an input":
         check(AROUND[name], X)
@@ -167,7 +167,7 @@ def test_gradients_in_any_layout(name: str) -> None:
     assert_same(*found)
 
 
-def test_a_result_that_is_laid_out_otherwise() -> None:
+def test_a_result_with_another_layout() -> None:
     check(lambda x: x.t() * 2, X)
 
 
@@ -183,7 +183,7 @@ def test_channels_last_gradients() -> None:
     assert_same(*found)
 
 
-def test_the_graph_is_kept_only_if_asked() -> None:
+def test_the_graph_is_freed_without_retain_graph() -> None:
     fast = trained(trig, X)
     x = X.clone().requires_grad_()
     result = fast(x).sum()
@@ -195,7 +195,7 @@ def test_the_graph_is_kept_only_if_asked() -> None:
         result.backward()
 
 
-def test_saved_tensors_die_in_the_backward() -> None:
+def test_saved_tensors_are_freed_in_the_backward() -> None:
     fast = trained(trig, X)
     result = fast(X.clone().requires_grad_())
     assert len(result.grad_fn.saved_tensors) > 0
@@ -204,7 +204,7 @@ def test_saved_tensors_die_in_the_backward() -> None:
         result.grad_fn.saved_tensors  # noqa: B018
 
 
-def test_written_after_it_was_saved() -> None:
+def test_a_saved_tensor_that_is_written_raises() -> None:
     fast = trained(trig, X)
     x = X.clone().requires_grad_()
     result = fast(x)
@@ -295,7 +295,7 @@ def test_within_functorch() -> None:
         torch.func.vmap(lambda g: torch.autograd.grad(result, x, g))(torch.ones(3, 4, 6))
 
 
-def test_inputs_that_get_no_gradient_are_not_differentiated() -> None:
+def test_inputs_without_gradients_are_not_differentiated() -> None:
     fn: Function = lambda x, y: (y.detach() * 2, x * 3)  # noqa: E731
     fast = lab.compile(fn)
     for _ in range(3):
@@ -321,7 +321,7 @@ def test_hooks_on_results_and_inputs() -> None:
     assert_same(*found)
 
 
-def test_another_thread_goes_back() -> None:
+def test_backward_in_another_thread() -> None:
     fast = trained(trig, X)
     x = X.clone().requires_grad_()
     result = fast(x).sum()
@@ -331,7 +331,7 @@ def test_another_thread_goes_back() -> None:
     assert_same(x.grad, torch.autograd.grad(trig(x).sum(), x)[0])
 
 
-def test_backward_while_torchdynamo_watches() -> None:
+def test_backward_while_torchdynamo_traces() -> None:
     fast = trained(trig, X)
 
     def step(x: torch.Tensor) -> torch.Tensor:
@@ -398,7 +398,7 @@ def test_compiled_autograd() -> None:
     assert_same(backwards(fast, X), expected)
 
 
-def test_the_backward_graph_is_let_go() -> None:
+def test_the_backward_graph_is_released() -> None:
     graphs: list[weakref.ref[Any]] = []
     compile_part = GraphCompiler.compile_part
 

@@ -93,7 +93,7 @@ def captured() -> Iterator[None]:
         yield
 
 
-def test_sizes_that_torch_took_for_equal_are_compared() -> None:
+def test_sizes_that_torch_assumes_to_be_equal_are_compared() -> None:
     """Which of the two is 1 and broadcasts is unknown at compile time."""
 
     def function(n):
@@ -115,7 +115,7 @@ def test_sizes_that_torch_took_for_equal_are_compared() -> None:
         lambda x, n: x[None, -n.item() :].squeeze((0, 1)),
     ],
 )
-def test_what_squeeze_keeps_is_not_of_size_1(function: Callable[..., torch.Tensor]) -> None:
+def test_squeeze_checks_unbacked_sizes(function: Callable[..., torch.Tensor]) -> None:
     """torch assumes that an unbacked size is not 1."""
     compiled = lab.compile(function)
     for length in (3, 2, 6):
@@ -126,7 +126,7 @@ def test_what_squeeze_keeps_is_not_of_size_1(function: Callable[..., torch.Tenso
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
-def test_the_way_back_knows_the_lengths_in_a_saved_one(dynamic: bool | None) -> None:
+def test_the_backward_gets_the_lengths_in_a_saved_size(dynamic: bool | None) -> None:
     """The saved size is the minimum of an unbacked and a backed length."""
 
     def function(x, n):
@@ -144,7 +144,7 @@ def test_the_way_back_knows_the_lengths_in_a_saved_one(dynamic: bool | None) -> 
                       for result, leaf in zip(results, leaves, strict=True)))  # fmt: skip
 
 
-def test_a_slice_has_the_length_that_torch_takes_it_for() -> None:
+def test_a_slice_has_the_length_that_torch_assumes() -> None:
     """The unused sum makes torch assume that both lengths are equal."""
 
     def function(x, n):
@@ -160,7 +160,7 @@ def test_a_slice_has_the_length_that_torch_takes_it_for() -> None:
 
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
-def test_repeated_as_often_as_bits_say(language: str) -> None:
+def test_repeats_computed_by_bitwise_operations(language: str) -> None:
     def function(x, n):
         return x.repeat(abs(n ^ 1) % 4, 1), x > x
 
@@ -169,7 +169,7 @@ def test_repeated_as_often_as_bits_say(language: str) -> None:
         assert_same(compiled(x, n), function(x, n))
 
 
-def test_a_slice_of_nothing_tells_its_length() -> None:
+def test_an_empty_slice_binds_its_length() -> None:
     def function(x, n):
         first = x[None][: n.item() >> 1]
         return first * 2, first - first
@@ -195,7 +195,7 @@ def test_in_one_graph(name: str, language: str) -> None:
     assert_same(two, three)
 
 
-def test_other_data_other_sizes() -> None:
+def test_other_data_with_other_sizes() -> None:
     compiled = torch.compile(FUNCTIONS["boolean index"][0], backend="inductor_lab", fullgraph=True)
     for x in (REAL, -REAL, REAL.abs(), -REAL.abs()):
         assert_same(compiled(x), x[x > 0].exp().sum())
@@ -209,7 +209,7 @@ NONE = {
 
 
 @pytest.mark.parametrize("name", NONE)
-def test_nothing_is_refused(name: str) -> None:
+def test_empty_inputs_are_accepted(name: str) -> None:
     compiled = lab.compile(NONE[name], fullgraph=True)
     assert_same(compiled(REAL + 9), NONE[name](REAL + 9))
     with pytest.raises((RuntimeError, IndexError)):
@@ -265,7 +265,7 @@ NOT_IN_2_11 = pytest.mark.skipif(
 @pytest.mark.parametrize(
     "function", [window, ends, computed, pytest.param(written, marks=NOT_IN_2_11)]
 )
-def test_a_view_at_a_place_that_the_data_tell(function: Callable[..., Any], at: int) -> None:
+def test_a_view_at_an_unbacked_offset(function: Callable[..., Any], at: int) -> None:
     def make() -> tuple[torch.Tensor, torch.Tensor]:
         return wave(4, 6), torch.tensor(at)
 
@@ -275,7 +275,7 @@ def test_a_view_at_a_place_that_the_data_tell(function: Callable[..., Any], at: 
         assert late.storage_offset() == early.storage_offset()
 
 
-def test_a_place_outside_is_an_index_error() -> None:
+def test_a_position_out_of_range_is_an_index_error() -> None:
     compiled = torch.compile(lambda x, at: x.exp()[at.item()], backend="inductor_lab")
     assert_same(compiled(REAL, torch.tensor(-5)), REAL.exp()[-5])
     with pytest.raises(IndexError, match=r"out of (range|bounds)"):
@@ -298,7 +298,7 @@ def known(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("function", [counted, known])
-def test_what_a_check_says_is_checked(function: Callable[..., Any]) -> None:
+def test_checks_in_the_program_are_tested(function: Callable[..., Any]) -> None:
     """torch replaces sizes according to a check; they are tested before memory is read."""
     compiled = lab.compile(function, fullgraph=True, dynamic=True)
     fine, wrong = torch.tensor([1.0, 2.0, 3.0, 4.0]), torch.tensor([0.0, 1.0, 0.0])
@@ -311,7 +311,7 @@ def test_what_a_check_says_is_checked(function: Callable[..., Any]) -> None:
 
 
 @dynamo_config.patch(capture_scalar_outputs=True)
-def test_the_backward_knows_sizes_computed_from_a_number_by_its_own_symbol() -> None:
+def test_the_backward_renames_symbols_of_sizes() -> None:
     """torch traces outputs twice, and the gradient's size has the symbol of the first trace."""
 
     def function(x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
@@ -331,7 +331,7 @@ def test_the_backward_knows_sizes_computed_from_a_number_by_its_own_symbol() -> 
 
 @dynamo_config.patch(capture_scalar_outputs=True)
 @pytest.mark.parametrize("length", [1, 5])
-def test_a_slice_of_an_input_from_a_number_is_returned_as_it_is(length: int) -> None:
+def test_a_returned_slice_of_an_input_from_a_number(length: int) -> None:
     """For one element, torch has a storage offset that is unbound in the graph."""
 
     def function(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
@@ -360,7 +360,7 @@ def test_sizes_from_an_integer_of_numpy() -> None:
 
 
 @pytest.mark.parametrize("check_bounds", [False, True])
-def test_what_an_empty_tensor_repeats_is_not_read(check_bounds: bool) -> None:
+def test_expanded_elements_of_an_empty_tensor_are_not_read(check_bounds: bool) -> None:
     """If a size is 0, the positions of all rows are that of the first row, which does not exist."""
 
     def function(n: int) -> torch.Tensor:
