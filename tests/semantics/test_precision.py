@@ -99,7 +99,7 @@ def test_the_docs_list_every_setting() -> None:
 
 @pytest.mark.parametrize("language", ["cpp", "triton"])
 @pytest.mark.parametrize(("name", "setting", "error", "share"), ROWS)
-def test_numbers_in_the_docs(name: str, setting: str, error: str, share: str, language: str) -> None:
+def test_figures_in_docs(name: str, setting: str, error: str, share: str, language: str) -> None:
     x = given(getattr(torch, name))
     rounds = setting == "True"
     options = {"language": language, "emulate_precision_casts": rounds}
