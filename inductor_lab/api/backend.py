@@ -190,13 +190,27 @@ def _inspect_stock(
     return perform("inspect_stock", fn, args, kwargs, chosen, observer)
 
 
+ENDLESS = (
+    "Python's limit of recursion was reached while TorchDynamo captured the function:"
+    " does it call itself without an end?  A deep recursion that ends needs a higher"
+    " sys.setrecursionlimit."
+)
+
+
 @contextmanager
 def _our_own_errors() -> Iterator[None]:
-    """Let a LabError out of the wrapper that TorchDynamo puts around a backend's exceptions."""
+    """Unwrap the errors that TorchDynamo wraps: a LabError, and a function without an end.
+
+    For the latter, TorchDynamo's own error has some thousand lines of its own frames.
+    """
     try:
         yield
     except torch_api.BackendCompilerFailed as failed:
         inner = failed.inner_exception
         if isinstance(inner, LabError):
             raise inner from inner.__cause__
+        raise
+    except Exception as error:
+        if isinstance(error.__cause__ or error.__context__, RecursionError):
+            raise RecursionError(ENDLESS) from None
         raise

@@ -17,6 +17,7 @@ import inspect
 import os
 import re
 import sysconfig
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def run_calling(
     __tracebackhide__ = True
     above = _lines_above(shell, cell)
     filename = shell.compile.cache("\n" * above + cell, max(shell.execution_count - 1, 1))
-    tree = shell.compile.ast_parse(shell.transform_cell(cell), filename)
+    tree = _parsed(shell, cell, filename, above)
     ast.increment_lineno(tree, above)
     named = names_in(arguments, tree, shell.user_ns)
     if arguments and not named:
@@ -58,6 +59,17 @@ def run_calling(
         return _value_of(shell, tree, filename)
     finally:
         del shell.user_ns[CALLEE]
+
+
+def _parsed(shell: Any, cell: str, filename: str, above: int) -> ast.Module:
+    """The cell's syntax tree; raises UsageError, which has no frames, with the line of an error."""
+    try:
+        tree: ast.Module = shell.compile.ast_parse(shell.transform_cell(cell), filename)
+    except SyntaxError as error:
+        error.filename, line = shown_file(filename), (error.lineno or 1) + above
+        error.lineno = error.end_lineno = line
+        raise UsageError("".join(traceback.format_exception_only(error)).strip()) from None
+    return tree
 
 
 def _value_of(shell: Any, tree: ast.Module, filename: str) -> Any:

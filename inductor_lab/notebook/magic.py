@@ -42,7 +42,8 @@ ALL = "_lab_all"
 """Those of the last cell, one for each function."""
 
 NOTHING = (
-    "%%compile: nothing to compile: the cell calls no module and no function of yours. "
+    "%%compile: nothing to compile: the cell's own statements call no module and no function of "
+    "yours (calls inside functions, lambdas and threads do not count). "
     "Call one, as in f(torch.randn(8)), or name what to compile: %%compile torch.relu"
 )
 

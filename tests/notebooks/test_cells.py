@@ -125,6 +125,21 @@ def _(x: torch.Tensor) -> torch.Tensor:
     raise KeyboardInterrupt
 
 
+def test_a_syntax_error_shows_its_line_without_frames(cells, capfd) -> None:
+    result, captured = run(cells, "%%compile\ndef k(x):\n    return x.sin(]\nk(x)")
+    text = captured.stderr or captured.stdout
+    assert not result.success and "line 3" in text and "return x.sin(]" in text
+    assert "SyntaxError: closing parenthesis" in text and len(text.splitlines()) < 6
+
+
+def test_an_endless_recursion_is_a_sentence(cells) -> None:
+    result, _ = run(cells, "import inductor_lab as lab\n"
+                           "def endless(x): return endless(x + 1)\nlab.inspect(endless, x)")
+    error = result.error_in_exec
+    assert isinstance(error, RecursionError) and "does it call itself" in str(error)
+    assert error.__cause__ is None and error.__suppress_context__
+
+
 def test_an_interrupted_capture_is_a_sentence(cells) -> None:
     cells.user_ns["interrupted"] = interrupted
     _, captured = run(cells, "%%compile\ndef f(x):\n    return interrupted(x * 2)\nf(x)")

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -23,8 +24,10 @@ from inductor_lab.compiler.codegen.kernel import Code, Line
 from inductor_lab.compiler.runtime.cache.kernel_cache import (
     Cache,
     DamagedEntry,
+    UnusableCache,
     open_cache,
     own_version,
+    usable_cache,
 )
 from inductor_lab.compiler.runtime.cache.prune import (
     LIMIT_MB,
@@ -391,6 +394,21 @@ def test_a_directory_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CacheRefused, match="no cache directory"):
         open_cache({"INDUCTOR_LAB_CACHE_DIR": str(tmp_path / "file")})
+
+
+def test_a_temporary_folder_replaces_an_unusable_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path / "file"))
+    unit = Code.of([Line('extern "C" int f() { return 7; }')])
+    with pytest.warns(UnusableCache, match=r"until this process ends.*\n.*INDUCTOR_LAB_CACHE_DIR"):
+        assert build_library(unit, "f").handle.f() == 7
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert build_library(unit, "f").handle.f() == 7, "one warning is enough"
+    root = usable_cache().root
+    assert any(root.rglob("kernel.so")) and stat.S_IMODE(root.parent.stat().st_mode) == 0o700
 
 
 def test_a_failed_source_that_cannot_be_saved(cache: Cache) -> None:

@@ -18,9 +18,12 @@ Inductor: `codecache.py`.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import hashlib
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -52,6 +55,10 @@ ELSEWHERE = f"set {VARIABLE} to a directory of your own"
 
 class DamagedEntry(UserWarning):
     """A cache entry did not match its checksum and was rebuilt."""
+
+
+class UnusableCache(UserWarning):
+    """The cache directory cannot be used.  A temporary folder replaces it for this process."""
 
 
 class UntrustedCache(UserWarning):
@@ -165,6 +172,29 @@ def open_cache(environment: Mapping[str, str] = os.environ) -> Cache:
     if problem:
         raise CacheRefused(problem, todo=ELSEWHERE)
     return Cache(root, others)
+
+
+def usable_cache() -> Cache:
+    """Open the user's cache directory, or a private temporary folder if that cannot be used.
+
+    Warns once about the latter: it is deleted when this process ends.
+    """
+    try:
+        return open_cache()
+    except CacheRefused as refused:
+        return _temporary_cache(str(refused))
+
+
+@functools.cache
+def _temporary_cache(problem: str) -> Cache:
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="inductor_lab-"))  # mode 0700
+    except OSError as error:
+        raise CacheRefused(f"{problem}; no temporary folder: {error}", todo=ELSEWHERE) from error
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    what = "compiled kernels are kept in a temporary folder until this process ends"
+    warnings.warn(f"{what}: {problem}", UnusableCache, stacklevel=3)
+    return Cache(folder / "inductor_lab", None)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from inductor_lab.compiler.base.errors import CacheRefused, CompileFailed
 from inductor_lab.compiler.capture.span import code_line
 from inductor_lab.compiler.codegen.kernel import Code
 from inductor_lab.compiler.ir.expr import Origins
-from inductor_lab.compiler.runtime.cache.kernel_cache import ELSEWHERE, open_cache, scratch
+from inductor_lab.compiler.runtime.cache.kernel_cache import ELSEWHERE, scratch, usable_cache
 from inductor_lab.compiler.runtime.toolchain.find_compiler import (
     SUFFIX,
     Attempt,
@@ -79,11 +79,11 @@ def library_builder(
 ) -> Callable[[], Library]:
     """Return a function that does the work of `build_library`, in any thread.
 
-    The compiler and the cache are opened now, so this raises NoCompiler and CacheRefused.  The
-    returned function raises CompileFailed.
+    The compiler and the cache are opened now, so this raises NoCompiler, and CacheRefused if there
+    is no temporary folder either.  The returned function raises CompileFailed.
     """
     toolchain = find_toolchain()
-    kept = open_cache() if cache else None
+    kept = usable_cache() if cache else None
     text = str(unit)
 
     def compile_in(folder: Path) -> None:
@@ -91,7 +91,7 @@ def library_builder(
         source.write_text(text, encoding="utf-8")
         attempt = toolchain.compile(source, folder / LIBRARY)
         if attempt.status != 0:
-            failed = open_cache().keep_failed(name, text)
+            failed = usable_cache().keep_failed(name, text)
             raise refusal(toolchain, attempt, unit, failed, traces or {})
 
     def build() -> Library:
