@@ -24,7 +24,7 @@ import torch
 import inductor_lab as lab
 from benchmarks.gpu_workloads import DEVICE, WORKLOADS, Built, GpuWorkload
 from inductor_lab.bench.jobs import values_in
-from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
+from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue
 
 EAGER, STOCK, OURS, COPY = "eager", "stock", "ours", "copy"
 GRAPHS = ("stock graphs", "ours graphs")
@@ -111,7 +111,7 @@ def first_call(workload: GpuWorkload, way: str) -> dict[str, Any]:
     wait()
     waited: list[float] = []
     start = time.perf_counter()
-    with mock.patch.object(Ahead, "wait", noting(waited, Ahead.wait)):
+    with mock.patch.object(BackgroundValue, "wait", noting(waited, BackgroundValue.wait)):
         job(WAYS[way](fn), args, workload.gradient)()
         wait()
     took = time.perf_counter() - start

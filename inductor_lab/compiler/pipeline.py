@@ -49,7 +49,7 @@ from inductor_lab.compiler.rewrite.captured.idle_dropout import take_out_idle_dr
 from inductor_lab.compiler.rewrite.decompose.decomposition_record import decompositions_of
 from inductor_lab.compiler.rewrite.decompose.trace_reuse import Repeats
 from inductor_lab.compiler.rewrite.passes import rewrite
-from inductor_lab.compiler.runtime.cuda_graphs import recorded
+from inductor_lab.compiler.runtime.cuda_graphs import with_cuda_graphs
 from inductor_lab.compiler.runtime.executable import build_executable
 from inductor_lab.compiler.runtime.prestart import before_lowering
 from inductor_lab.compiler.runtime.rank_failures import report_failure
@@ -218,7 +218,7 @@ class GraphCompiler:
         if executable is None:
             return eager  # type: ignore[no-any-return]  # with a target it is there
         built_from = None if loops.callees else (schedule, kernels, host, options)
-        call = recorded(executable.call, loops, options)
+        call = with_cuda_graphs(executable.call, loops, options)
         return accelerators.kept(call, built_from, traces)  # type: ignore[no-any-return]
 
     def _uncompiled(self, module: GraphModule) -> Any:

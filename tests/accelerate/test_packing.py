@@ -16,7 +16,14 @@ import inductor_lab as lab
 from inductor_lab.api.backend import backend_with
 from inductor_lab.compiler.accelerate import matmul_libraries as matmul
 from inductor_lab.compiler.accelerate.packing import LIBRARIES as LIBRARY
-from inductor_lab.compiler.accelerate.packing import LINEAR, MOST_FORMS, PAYS, TRIES, WEIGHTS, unfit
+from inductor_lab.compiler.accelerate.packing import (
+    LINEAR,
+    MOST_FORMS,
+    PAYS,
+    TRIES,
+    WEIGHTS,
+    packing_problem,
+)
 from inductor_lab.compiler.base.observer import Observer
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.ir.library_ops import mkl_knows, onednn_knows
@@ -129,17 +136,18 @@ def test_writes_through_an_earlier_array_are_noticed(library: str, layer: nn.Lin
 
 def test_weights_that_must_not_be_packed(library: str, layer: nn.Linear) -> None:
     weight = layer.weight
-    assert unfit(weight) is None
+    assert packing_problem(weight) is None
     alias = weight.detach()
-    assert "shares its memory" in str(unfit(weight))
+    assert "shares its memory" in str(packing_problem(weight))
     del alias
     frozen = nn.Parameter(torch.ones(2, 2), requires_grad=False)
     part = nn.Parameter(torch.ones(4, 2)[2:])
-    assert "NumPy" in str(unfit(frozen)) and "NumPy" in str(unfit(torch.ones(2, 2)))
-    assert "part" in str(unfit(part))
+    assert "NumPy" in str(packing_problem(frozen))
+    assert "NumPy" in str(packing_problem(torch.ones(2, 2)))
+    assert "part" in str(packing_problem(part))
     shared = nn.Parameter(torch.ones(2, 2))
     shared.share_memory_()
-    assert "process" in str(unfit(shared))
+    assert "process" in str(packing_problem(shared))
 
 
 def test_memory_that_torch_did_not_allocate(library: str) -> None:

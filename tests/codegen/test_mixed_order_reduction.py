@@ -1,5 +1,5 @@
 """Mixed-order reductions in C++ and Triton, compiled by a C++ compiler and run by Triton's
-interpreter.  tests/gpu/test_crossing.py runs them on a GPU."""
+interpreter.  tests/gpu/test_mixed_order_reduction.py runs them on a GPU."""
 
 from __future__ import annotations
 

@@ -72,9 +72,9 @@ def test_expensive_rows_are_processed_together(columns: int) -> None:
     c = lab.inspect(lambda x, bias: F.softplus(x + bias), x, bias)
     assert_close(c.result, F.softplus(x + bias))
     (kernel,) = c.graphs[0].forward.kernels
-    assert str(kernel).count("lab_turn(") == 2
+    assert str(kernel).count("lab_transpose(") == 2
     (cheap,) = lab.inspect(lambda x, b: x + b, x, bias).graphs[0].forward.kernels
-    assert "lab_turn(" not in str(cheap)
+    assert "lab_transpose(" not in str(cheap)
 
 
 def test_halves_and_bools() -> None:
@@ -95,10 +95,10 @@ def test_nan_is_found_in_every_column() -> None:
 def test_each_strip_is_transposed_once_and_back() -> None:
     found = lab.inspect(lambda x: x.softmax(-1), numbers(2000, 13, torch.float32))
     text = str(found.graphs[0].forward.kernels[0].code)
-    calls = [line.strip() for line in text.splitlines() if "lab_turn" in line]
+    calls = [line.strip() for line in text.splitlines() if "lab_transpose" in line]
     assert calls == [
-        "lab_turn(turned0, 64, in0 + 13 * strip, 13, strip_end - strip, 13);",
-        "lab_turn(out0 + 13 * strip, 13, turned1, 64, 13, strip_end - strip);",
+        "lab_transpose(turned0, 64, in0 + 13 * strip, 13, strip_end - strip, 13);",
+        "lab_transpose(out0 + 13 * strip, 13, turned1, 64, 13, strip_end - strip);",
     ]
     assert text.count("lab_exp<float>") == 1, "exp is computed once and kept"
     assert "in0[" not in text
@@ -113,7 +113,8 @@ def test_scans_of_rows_are_interleaved(rows: int, columns: int, dynamic: bool) -
     assert_close(lab.compile(program, dynamic=dynamic)(x), program(x))
     found = lab.inspect(lambda x: x.logcumsumexp(-1), x)
     text = str(found.graphs[0].forward.kernels[0].code)
-    places = [text.index(name) for name in ("lab_turn(turned0", "lab_logaddexp", "lab_turn(out0")]
+    calls = ("lab_transpose(turned0", "lab_logaddexp", "lab_transpose(out0")
+    places = [text.index(name) for name in calls]
     assert places == sorted(places)
 
 
@@ -135,8 +136,8 @@ template <class T, int64_t columns> static int check(int64_t rows) {
         T* to = (T*)malloc(sizeof(T) * (size_t)(width * (columns - 1) + rows));
         T* back = (T*)malloc(sizeof(T) * (size_t)(stride * (rows - 1) + columns));
         for (int64_t k = 0; k < stride * (rows - 1) + columns; k++) from[k] = (T)k, back[k] = (T)7;
-        lab_turn(to, width, from, stride, rows, columns);
-        lab_turn(back, stride, to, width, columns, rows);
+        lab_transpose(to, width, from, stride, rows, columns);
+        lab_transpose(back, stride, to, width, columns, rows);
         for (int64_t k = 0; k < stride * (rows - 1) + columns; k++) {
             wrong += back[k] != (k % stride < columns ? from[k] : (T)7);
         }
@@ -218,6 +219,6 @@ def test_rows_of_pairs_are_transposed_once_for_several_points(columns, rows):
     assert_close(c.result, distances(a, b))
     (kernel,) = c.graphs[0].forward.kernels
     if left >= 64:
-        filled, point = str(kernel).find("lab_turn("), str(kernel).find("i0_block; ")
+        filled, point = str(kernel).find("lab_transpose("), str(kernel).find("i0_block; ")
         point = point if point > 0 else str(kernel).find("i1_block; ")
         assert 0 < filled < point, str(kernel)

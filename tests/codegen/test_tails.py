@@ -115,7 +115,7 @@ def test_rows_with_exponentials_are_processed_together(name: str) -> None:
     instead of 166 ns (one core with AVX-512, GCC 12, November 2026)."""
     program, columns, transposed = INTERLEAVED[name]
     x = rows(columns, torch.float32).repeat(11, 1)
-    assert ("lab_turn" in code_of(program, x)) == transposed
+    assert ("lab_transpose" in code_of(program, x)) == transposed
     assert_close(lab.compile(program)(x), program(x), rtol=1e-5, atol=1e-6)
 
 

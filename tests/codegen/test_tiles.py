@@ -71,9 +71,9 @@ def test_transposed_memory_is_read_contiguously(smallest: int) -> None:
     found = lab.inspect(lambda a, b: a + b.t(), numbers(300, 260), numbers(260, 300))
     text = str(found.graphs[0].forward.kernels[0].code)
     assert text.count("#pragma omp simd") == 1
-    (call,) = (line for line in text.splitlines() if "in1" in line and "lab_turn" in line)
+    (call,) = (line for line in text.splitlines() if "in1" in line and "lab_transpose" in line)
     whole = "in1 + i0_tile + 300 * i1_tile, 300, i1_end - i1_tile, i0_end - i0_tile"
-    assert call.strip() == f"lab_turn(tile0, 144, {whole});"
+    assert call.strip() == f"lab_transpose(tile0, 144, {whole});"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_short_elements_are_interleaved_in_registers(
     tools = find_toolchain()
     if tools.family.name != "gcc" or platform.machine() != "x86_64":
         pytest.skip("of GCC for x86-64 the instructions are known")
-    call = "lab_turn(to, 144, from, 1024, 128, 64);"
+    call = "lab_transpose(to, 144, from, 1024, 128, 64);"
     kernel = f"void f({ctype}* to, const {ctype}* from) {{ {call} }}"
     source, made = tmp_path / "f.cpp", tmp_path / "f.s"
     source.write_text("\n".join([*header_lines([kernel]), kernel]))

@@ -37,11 +37,11 @@ from inductor_lab.compiler.runtime.cache.prune import (
     kinds,
     libraries,
     limit_in,
+    mark_used,
     oldest_first,
     prune,
     prune_sometimes,
     size_of,
-    touched,
     triton_kernels,
 )
 from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
@@ -230,10 +230,10 @@ def test_python_exits_without_waiting_for_the_compiler(tmp_path: Path) -> None:
         "import time, torch, inductor_lab as lab, threading\n"
         "from pathlib import Path\n"
         "from inductor_lab.compiler.codegen.kernel import Code, Line\n"
-        "from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead\n"
+        "from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue\n"
         "from inductor_lab.compiler.runtime.toolchain.shared_library import library_builder\n"
         "unit = Code.of([Line('extern \"C\" int f() { return 7; }')])\n"
-        "Ahead(library_builder(unit, 'f'))\n"
+        "BackgroundValue(library_builder(unit, 'f'))\n"
         f"while len(Path({str(tmp_path / 'pid')!r}).read_text().split() if "
         f"Path({str(tmp_path / 'pid')!r}).exists() else '') < 2: time.sleep(0.05)\n"
         "print('the end')\n"
@@ -286,7 +286,7 @@ def test_our_kernels_in_the_cache_of_triton_are_pruned(
     assert len(entries) == 3
     for age, entry in enumerate(entries):
         os.utime(entry, (time.time() - 90_000 - age,) * 2)
-    touched(entries[2])  # marks it as used
+    mark_used(entries[2])  # marks it as used
     assert cli.main(["cache"]) == 0
     assert re.search(r"kernels for GPUs +3 +\d", capsys.readouterr().out)
     prune(cache.root, sum(map(size_of, libraries(cache.root))) + size_of(entries[2]) + 20)
@@ -316,7 +316,7 @@ def test_times_in_the_future_do_not_stop_pruning(
     later = time.time() + 1e7
     for path in (entry, cache.root / STAMP):
         os.utime(path, (later, later))
-    touched(entry)
+    mark_used(entry)
     assert entry.stat().st_mtime < later
     prune_sometimes(cache.root)
     assert not entry.exists()

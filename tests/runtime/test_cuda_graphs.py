@@ -15,7 +15,7 @@ from inductor_lab.compiler.base.errors import NothingToChange
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.ir.program import LoopProgram
 from inductor_lab.compiler.runtime import cuda_graphs
-from inductor_lab.compiler.runtime.cuda_graphs import MOST_ADDRESSES, recorded, why_not
+from inductor_lab.compiler.runtime.cuda_graphs import MOST_ADDRESSES, why_not, with_cuda_graphs
 
 
 class Tape:
@@ -85,7 +85,7 @@ def product(args: list[Any]) -> tuple[Any, ...]:
 def made(call: Any = product, fn: Any = torch.mul, **options: Any) -> Any:
     x = torch.randn(4, 4)
     chosen = Options(mode="reduce-overhead", **options)
-    return recorded(call, on_gpu(fn, x, x), chosen)
+    return with_cuda_graphs(call, on_gpu(fn, x, x), chosen)
 
 
 def test_a_call_is_recorded_and_replayed(tapes: list[Tape]) -> None:
@@ -163,7 +163,7 @@ def test_each_size_and_stream_has_its_own_recordings(tapes: list[Tape]) -> None:
         return (out,)
 
     x = torch.randn(9)
-    run = recorded(counted, on_gpu(torch.neg, x), Options(mode="reduce-overhead"))
+    run = with_cuda_graphs(counted, on_gpu(torch.neg, x), Options(mode="reduce-overhead"))
     for n in (3, 5, 3, 5, 3, 5):
         torch.testing.assert_close(run([n, x])[0], x[:n])
     assert [tape.replays for tape in tapes] == [2, 2]
@@ -194,7 +194,7 @@ def test_reasons_against_a_recording() -> None:
 
 def test_other_modes_and_cpu_programs_are_not_recorded() -> None:
     x = torch.randn(4, 4)
-    assert recorded(product, on_gpu(torch.mul, x, x), Options()) is product
+    assert with_cuda_graphs(product, on_gpu(torch.mul, x, x), Options()) is product
     cpu = lab.inspect(torch.mul, x, x).graphs[0].forward.loops
-    assert recorded(product, cpu, Options(mode="reduce-overhead")) is product
+    assert with_cuda_graphs(product, cpu, Options(mode="reduce-overhead")) is product
     assert cuda_graphs.MODES == ("reduce-overhead", "max-autotune")

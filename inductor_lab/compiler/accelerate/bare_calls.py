@@ -63,7 +63,7 @@ def is_plain_call(module: Any, inputs: Sequence[Any]) -> bool:
     return not (wrapped or _saved_hooks(True) is not None or _any_autocast())
 
 
-def function_behind(results: Sequence[Any]) -> Any:
+def autograd_function_of(results: Sequence[Any]) -> Any:
     """Return AOTAutograd's `autograd.Function` that computed these results, or None."""
     nodes = (getattr(result, "grad_fn", None) for result in results)
     functions = (getattr(type(node), "_forward_cls", None) for node in nodes)
@@ -104,7 +104,7 @@ def written_by(facts: Any) -> tuple[int, ...]:
     return tuple(facts.mutated_graph_handled_indices_seen_by_autograd)
 
 
-def counting(call: Callable[..., Any], written: Sequence[int]) -> Callable[..., Any]:
+def counting_versions(call: Callable[..., Any], written: Sequence[int]) -> Callable[..., Any]:
     """Return a call that increments the version of each argument in `written`, as a write does."""
     if not written:
         return call
@@ -215,7 +215,7 @@ def direct_call(
     apply = _bare_function(forward, trained, backward, gradient, function).apply
     ends = gradient.ends
     call = functools.partial(_detached, apply, ends) if ends else apply
-    return counting(call, trained.written)
+    return counting_versions(call, trained.written)
 
 
 def _detached(apply: Callable[..., Any], ends: Sequence[int], *args: Any) -> Any:

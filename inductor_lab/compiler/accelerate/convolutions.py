@@ -309,7 +309,7 @@ def convolutions(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> I
             yield replaced("packed_weight", node, packed_convolution(node), span_of)
 
 
-def lay_out_training(module: GraphModule, off: frozenset[str]) -> None:
+def channels_last_training(module: GraphModule, off: frozenset[str]) -> None:
     """Use the channels-last layout in a joint graph, so that saved images have this layout too."""
     nodes = convolutions_of(module)
     there = all(node.meta["val"].device.type in TRAINED_ON for node in nodes)

@@ -46,7 +46,7 @@ class FirstCall(Around):
     traces    the stack traces of the captured graph's nodes, for a graph from disk
     facts     AOTAutograd's facts if a call needs only the compiled graph
     direct    the complete call without AOTAutograd's wrapper, once it is known to be equivalent
-    pretends  whether AOTAutograd runs the first call on fake tensors.  It does if the buckets of
+    is_fake   whether AOTAutograd runs the first call on fake tensors.  It does if the buckets of
               DistributedDataParallel split a graph, so that each piece sees the strides of the last
     """
 
@@ -59,7 +59,7 @@ class FirstCall(Around):
         self.gradients = torch.is_grad_enabled() and any(map(_requires_grad, inputs))
         self.plain = is_bare and bare_calls.is_plain_call(module, inputs)
         context = _TracingContext and _TracingContext.try_get()
-        self.pretends = bool(context) and context.fakify_first_call
+        self.is_fake = bool(context) and context.fakify_first_call
         self.arguments = len(inputs)
         nodes = module.graph.nodes if self.key else ()
         self.traces: Sequence[str] = [node.stack_trace or "" for node in nodes]
@@ -101,7 +101,7 @@ class FirstCall(Around):
         if known is None or (kind != "backward" and not self.plain):
             return
         if kind == "inference" and not self.gradients:
-            self.direct = bare_calls.counting(lambda *args: compiled(list(args)), known)
+            self.direct = bare_calls.counting_versions(lambda *args: compiled(list(args)), known)
         elif kind == "forward" and self.gradients:
             self.forwards = compiled, known
         elif kind == "backward":
@@ -109,7 +109,7 @@ class FirstCall(Around):
 
     def call(self, wrapped: Callable[..., Any]) -> Callable[..., Any]:
         """Return the function that Dynamo's code calls."""
-        if not self.pretends:
+        if not self.is_fake:
             return self._shortest(wrapped)
         first, then = iter([wrapped]), self._shortest(wrapped)
         return lambda *args: next(first, then)(*args)
@@ -123,7 +123,7 @@ class FirstCall(Around):
             if self.direct is not None:
                 return self.direct(*args)
             results = wrapped(*args)
-            function = bare_calls.function_behind(results)
+            function = bare_calls.autograd_function_of(results)
             if function is not None:  # several threads can get here, with the same result
                 self.direct = bare_calls.direct_call(*forwards, *backwards, function)
             return results

@@ -50,7 +50,7 @@ from inductor_lab.compiler.ir.program import Layout
 from inductor_lab.compiler.rewrite.decompose.decompositions import Decomposition
 from inductor_lab.compiler.rewrite.insert_calls import flat, mode_of
 from inductor_lab.compiler.runtime.executable import cpp_function
-from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
+from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue
 from inductor_lab.compiler.runtime.toolchain.shared_library import library_builder
 from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.compiler.torch_door.torch_api import expression_of, specialized
@@ -455,7 +455,7 @@ def _loaded(of: _ByText) -> Callable[..., None]:
 class _Cpp:
     """A C++ kernel that is called with tensors and numbers."""
 
-    function: Ahead[Callable[..., None]]
+    function: BackgroundValue[Callable[..., None]]
 
     def __call__(self, *given: Tensor | int) -> None:
         self.function.wait()(*(n if isinstance(n, int) else n.data_ptr() for n in given))
@@ -463,7 +463,7 @@ class _Cpp:
 
 def _loaded_cpp(kernel: Kernel) -> _Cpp:
     build = library_builder(translation_unit([kernel]), kernel.name)
-    return _Cpp(Ahead(lambda: cpp_function(build(), [kernel], {})))
+    return _Cpp(BackgroundValue(lambda: cpp_function(build(), [kernel], {})))
 
 
 def _operand(fake: Tensor) -> Operand:

@@ -33,7 +33,7 @@ def calls_of(module: GraphModule) -> list[Node]:
     return [call for op in DEFINITIONS for call in find(op="call_function", target=op)]
 
 
-def forget_blocks(module: GraphModule) -> None:
+def drop_block_lists(module: GraphModule) -> None:
     """Remove the lists of blocks from the arguments of backwards that do not use GPU kernels.
 
     Only GPU kernels read them.  Otherwise, a forward would compute and save them.

@@ -90,7 +90,7 @@ class Product:
         return m, k, n
 
     @property
-    def matters(self) -> bool:
+    def is_large(self) -> bool:
         m, k, n = self.sizes
         reading = OPERATIONS_A_BYTE * self.dtype.itemsize * k * n
         return 2 * m * k * n + reading >= SMALLEST
@@ -169,7 +169,7 @@ def product_of(call: ExternCall, program: LoopProgram) -> Product | None:
     if bias and (len(bias[0].layout.size) != 1 or bias[0].layout.stride != (1,)):
         return None
     product = Product(bias[0] if bias else None, a, b, dtype)
-    return product if product.matters else None
+    return product if product.is_large else None
 
 
 def with_weights(schedule: Schedule, products: Mapping[int, Product]) -> dict[int, Product]:

@@ -177,7 +177,7 @@ class PackedWeights:
         if old is not None and old.weight() is weight:
             uses = old.uses
             table[number] = replace(old, state=(), twin=NOTHING, forms={})
-        if unfit(weight) is not None or not pays(uses):
+        if packing_problem(weight) is not None or not pays(uses):
             return None
         try:
             twin = lazy_clone(weight.detach())
@@ -209,7 +209,7 @@ def state_of(weight: torch.Tensor) -> State:
     return (*where, weight.shape, weight.stride(), weight.dtype)
 
 
-def unfit(weight: torch.Tensor) -> str | None:
+def packing_problem(weight: torch.Tensor) -> str | None:
     """Return why a tensor must not be made copy-on-write, or None."""
     if type(weight) is not torch.nn.Parameter or not weight.requires_grad:
         return "it is not a parameter that requires a gradient: NumPy could write to it"

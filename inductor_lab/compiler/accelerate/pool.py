@@ -31,7 +31,7 @@ from inductor_lab.compiler.torch_door.torch_api import (
     storage_references,
 )
 
-LOOKED_AT = 8
+MOST_TRIED = 8
 """The number of blocks of the right size that are tried before a new one is allocated."""
 
 
@@ -138,7 +138,7 @@ class Pool:
         self._lock, self._busy = threading.RLock(), False
 
     def _free_block(self, queue: deque[Block], nbytes: int) -> Block | None:
-        for _ in range(min(len(queue), LOOKED_AT)):
+        for _ in range(min(len(queue), MOST_TRIED)):
             block = queue.popleft()
             if block.is_free():
                 if block.is_sound():

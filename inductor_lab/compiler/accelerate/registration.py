@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from inductor_lab.compiler.accelerate.convolutions import lay_out_training
+from inductor_lab.compiler.accelerate.convolutions import channels_last_training
 from inductor_lab.compiler.accelerate.first_call import FirstCall
 from inductor_lab.compiler.accelerate.matmul_libraries import choose_libraries
 from inductor_lab.compiler.accelerate.pool import POOL, release_memory, reserve_pool
@@ -16,12 +16,12 @@ from inductor_lab.compiler.accelerator import Accelerator
 ATTENTION: tuple[Accelerator, ...] = ()
 try:
     from inductor_lab.compiler.accelerate import masked_attention as _registers_its_pass  # noqa: F401
-    from inductor_lab.compiler.accelerate.flex_attention import forget_blocks
+    from inductor_lab.compiler.accelerate.flex_attention import drop_block_lists
 except ModuleNotFoundError as error:  # these need the attention kernels in Triton
     if not (error.name or "").startswith("inductor_lab.compiler.codegen."):
         raise
 else:
-    ATTENTION = (Accelerator("", joint=lambda module, rewrites_off: forget_blocks(module)),)
+    ATTENTION = (Accelerator("", joint=lambda module, rewrites_off: drop_block_lists(module)),)
 
 
 def _keep(call: Any, built_from: tuple[Any, ...] | None, traces: Any) -> Part:
@@ -33,7 +33,7 @@ ACCELERATORS = (
     Accelerator("warm_graphs", needs="warm graphs", key=warm_key, keep=_keep),
     Accelerator("", around=FirstCall),  # both of the above
     *ATTENTION,
-    Accelerator("convolutions", joint=lay_out_training),
+    Accelerator("convolutions", joint=channels_last_training),
     Accelerator("", nests=own_products, wants_nests=wants_own_products),
     Accelerator("libraries", needs="oneDNN's products", libraries=choose_libraries),
     Accelerator("packed_weights", needs="packed weights"),

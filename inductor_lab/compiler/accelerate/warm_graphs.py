@@ -33,7 +33,7 @@ from inductor_lab.compiler.base.errors import NoCompiler
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
 from inductor_lab.compiler.runtime.cache.folder_permissions import trust_problem
-from inductor_lab.compiler.runtime.cuda_graphs import recorded
+from inductor_lab.compiler.runtime.cuda_graphs import with_cuda_graphs
 from inductor_lab.compiler.runtime.executable import build_executable
 from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 from inductor_lab.compiler.schedule.schedule import Schedule
@@ -80,7 +80,7 @@ def loaded_call(
     """Load a graph that another process compiled; `traces` as for `build_executable`."""
     reserve_pool(schedule, options)
     built = build_executable(schedule, kernels, host, options, traces, ahead=True)
-    return recorded(built.call, schedule.program, options)
+    return with_cuda_graphs(built.call, schedule.program, options)
 
 
 def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> str:

@@ -34,7 +34,7 @@ MOST_ADDRESSES = 3
 """An input that has had more addresses is copied."""
 
 
-def recorded(call: Call, program: LoopProgram, options: Options) -> Call:
+def with_cuda_graphs(call: Call, program: LoopProgram, options: Options) -> Call:
     """Return `call`, with CUDA graphs if the options request them and the program allows them."""
     devices = {b.device for b in program.buffers.values()}
     if options.mode not in MODES or not any(d.startswith("cuda") for d in devices):

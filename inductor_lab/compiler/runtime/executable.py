@@ -35,7 +35,7 @@ from inductor_lab.compiler.runtime.host_file import host_file
 from inductor_lab.compiler.runtime.library_warmup import warm_up_libraries
 from inductor_lab.compiler.runtime.profiler_events import record_in_profiler
 from inductor_lab.compiler.runtime.rank_failures import Collectives, report_failure
-from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
+from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue
 from inductor_lab.compiler.runtime.toolchain.shared_library import (
     Library,
     library_builder,
@@ -137,7 +137,7 @@ def build_executable(
         if space in namespace:
             namespace[space] = Collectives(namespace[space])
     if ahead and (build or awaited):
-        wait = Ahead(build).wait if build else None
+        wait = BackgroundValue(build).wait if build else None
         _until_loaded(namespace["call"], lambda: loaded(wait and wait()), traces, eager)
     return Executable(host, library, mark_boxed(namespace["call"]), program)
 
@@ -162,11 +162,11 @@ def _waits(args: list[Any]) -> Any:
 def _until_loaded(
     call: Any, loaded: Callable[[], Functions], traces: Mapping[str, str], eager: Call | None
 ) -> None:
-    """Let the first call of a host program wait for its functions; then `call` is the host program
-    itself, and a call has no step more.
+    """Make the first call of a host program wait for its functions.
 
-    Where they are not to be had, the graph runs as `eager` does from then on, if that is given, and
-    a warning says so.
+    After the first call, `call` is the host program itself, without an additional step.  If the
+    functions cannot be compiled and `eager` is given, the graph runs in eager mode from then on,
+    with a warning.
     """
     program, namespace = call.__code__, call.__globals__
 
@@ -183,7 +183,7 @@ def _until_loaded(
             return eager(args)
         namespace.update(functions)
         call.__code__ = program
-        namespace["_first"] = call  # for another thread on its way; the graph is let go
+        namespace["_first"] = call  # for threads that are inside `_waits`; frees the graph
         return call(args)
 
     namespace["_first"] = first

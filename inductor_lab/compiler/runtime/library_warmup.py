@@ -25,7 +25,7 @@ import torch
 from inductor_lab.compiler.ir.index import Size
 from inductor_lab.compiler.ir.interpret import find_operator
 from inductor_lab.compiler.ir.program import BufferView, ExternCall, LoopProgram, Step
-from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
+from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue
 
 PRODUCTS = {f"aten.{name}.default" for name in ("mm", "addmm", "bmm", "baddbmm")}
 ATTENTION = "aten._scaled_dot_product_"
@@ -57,7 +57,7 @@ def warm_up_libraries(program: LoopProgram) -> list[Callable[[], None]]:
     """Call new kinds of operators in a thread; return the functions that wait for these calls."""
     new = {kind for step in program.steps for kind in _kinds(step, program)} - _BEGUN
     _BEGUN.update(new)
-    return [Ahead(lambda: _use(new)).wait] if new else []
+    return [BackgroundValue(lambda: _use(new)).wait] if new else []
 
 
 def _use(kinds: set[Kind]) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from inductor_lab.compiler.base.errors import NothingToChange
 from inductor_lab.compiler.runtime.rank_failures import register_rank
-from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
+from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue
 
 
 def before_capture(_: object) -> None:
@@ -41,7 +41,7 @@ def warn_of_mode(mode: str) -> None:
 
 
 @functools.cache
-def start_triton() -> Ahead[Any] | None:
+def start_triton() -> BackgroundValue[Any] | None:
     """Start the process that compiles Triton kernels, in a thread.  It is ready after a second.
 
     This process compiles nothing itself at this point, because that would slow down the capture.
@@ -58,4 +58,4 @@ def start_triton() -> Ahead[Any] | None:
         with torch.cuda.device(device):
             return processes(this_gpu())
 
-    return Ahead(make)
+    return BackgroundValue(make)

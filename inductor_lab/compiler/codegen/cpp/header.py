@@ -19,7 +19,7 @@ from pathlib import Path
 
 HEADERS = (
     "lab_basics.h",
-    "lab_turn.h",
+    "lab_transpose.h",
     "lab_exponential.h",
     "lab_angles.h",
     "lab_double.h",

@@ -7,7 +7,7 @@
 
 A tile of a large matrix is first transposed into a local array, with contiguous reads:
 
-    lab_turn(tile0, 144, x + i0_tile + 900 * i1_tile, 900, ..)
+    lab_transpose(tile0, 144, x + i0_tile + 900 * i1_tile, 900, ..)
     for i0 in the tile:
         for i1 in the tile: out[..] = tile0[144 * (i0 - i0_tile) + i1 - i1_tile]
 
@@ -148,7 +148,7 @@ def _filled(name: str, load: Load, tile: dict[Axis, Index], width: int, stmt: Le
     start = Address(load.buffer, load.index[0].substitute(tile))
     stride = Index.constant_of(load.index[0].coefficient(inner))
     args: list[Address | Index | Temp] = [Address(name), Index.constant_of(width), start, stride]
-    return Call("lab_turn", (*args, *lengths), "", stmt.origins)
+    return Call("lab_transpose", (*args, *lengths), "", stmt.origins)
 
 
 def is_transposed(value: Expr, outer: Axis, inner: Axis) -> TypeGuard[Load]:

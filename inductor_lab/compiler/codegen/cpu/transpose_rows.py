@@ -1,7 +1,7 @@
 """Transpose short rows that a strip processes together, so that vector lanes are contiguous.
 
     for strip in 0 .. 900 by 64:         for strip in 0 .. 900 by 64:
-        for j0 in 0 .. 13:                   lab_turn(turned0, 64, x + 13 * strip, 13, ..)
+        for j0 in 0 .. 13:                   lab_transpose(turned0, 64, x + 13 * strip, 13, ..)
             for i0 in the strip:      →      for j0 in 0 .. 13:
                 acc0[i0 - strip] +=              for i0 in the strip:
                     x[13 * i0 + j0]                  acc0[i0 - strip] +=
@@ -190,5 +190,6 @@ class _Strip:
         count, constant = lanes.stop - lanes.begin, Index.constant_of
         here, there = (Address(array.name), constant(width)), (start, constant(stride))
         args = (*there, *here, size, count) if stored else (*here, *there, count, size)
-        (self.after if stored else self.before).append(Call("lab_turn", args, "", access.origins))
+        call = Call("lab_transpose", args, "", access.origins)
+        (self.after if stored else self.before).append(call)
         return array

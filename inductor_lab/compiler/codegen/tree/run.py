@@ -363,7 +363,7 @@ class _State:
             case ("lab_stream" | "lab_stream_lines" | "lab_widen" | "lab_narrow"), (to, source, n):
                 count = int(self.index(n)) if isinstance(n, Index) else 0
                 self.memory(to)[:count] = self.memory(source)[:count].to(self.memory(to).dtype)
-            case "lab_turn", (to, width, source, stride, columns, rows):
+            case "lab_transpose", (to, width, source, stride, columns, rows):
                 array, memory = self.memory(to), self.memory(source)
                 given = (width, stride, columns, rows)
                 lengths = (self.index(n) for n in given if isinstance(n, Index))

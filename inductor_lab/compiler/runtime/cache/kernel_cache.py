@@ -40,9 +40,9 @@ from inductor_lab.compiler.runtime.cache.folder_permissions import (
 )
 from inductor_lab.compiler.runtime.cache.prune import (
     KEPT_FAILURES,
+    mark_used,
     oldest_first,
     prune_sometimes,
-    touched,
 )
 from inductor_lab.compiler.runtime.cache.workspace import one_at_a_time, workspace
 
@@ -107,7 +107,7 @@ class Cache:
         if not final.exists():
             return False
         if is_sound(final):
-            touched(final)
+            mark_used(final)
             return True
         message = f"the cache entry {final} is damaged; it is rebuilt"
         warnings.warn(message, DamagedEntry, stacklevel=3)

@@ -120,7 +120,7 @@ def limit_in(environment: Mapping[str, str]) -> int:
     return LIMIT_MB * 2**20
 
 
-def touched(entry: Path) -> None:
+def mark_used(entry: Path) -> None:
     """Record that an entry is used now."""
     with contextlib.suppress(OSError):
         if _away(entry) > TOUCHED_AFTER:

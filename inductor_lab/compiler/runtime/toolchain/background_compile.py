@@ -24,7 +24,7 @@ AT_ONCE = threading.BoundedSemaphore(os.cpu_count() or 1)
 _ENDED = threading.Event()
 
 
-class Ahead(Generic[T]):
+class BackgroundValue(Generic[T]):
     """The value of `make()`, which a thread computes as soon as one is free."""
 
     def __init__(self, make: Callable[[], T]) -> None:

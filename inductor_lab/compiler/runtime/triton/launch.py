@@ -35,8 +35,8 @@ from inductor_lab.compiler.codegen.triton.kernel_module import compile_options, 
 from inductor_lab.compiler.codegen.triton.ladder import mark
 from inductor_lab.compiler.ir.interpret import concrete
 from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
-from inductor_lab.compiler.runtime.cache.prune import prune_sometimes, touched
-from inductor_lab.compiler.runtime.toolchain.background_compile import Ahead
+from inductor_lab.compiler.runtime.cache.prune import mark_used, prune_sometimes
+from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue
 from inductor_lab.compiler.runtime.triton.interpreter import Interpreted
 from inductor_lab.compiler.runtime.triton.worker_processes import processes, request
 from inductor_lab.compiler.torch_door.torch_api import (
@@ -119,7 +119,7 @@ class Launcher:
         self.pointers += bool(self.exchanged)
         self.prepared: dict[tuple[int, ...], Launch] = {}
         self.kept: set[str] = set()
-        self.ahead: dict[tuple[int, ...], Ahead[Launch]] = {}
+        self.ahead: dict[tuple[int, ...], BackgroundValue[Launch]] = {}
 
     def begin(self) -> None:
         """Compile for aligned pointers in a thread, if all sizes are static."""
@@ -133,7 +133,7 @@ class Launcher:
                 launch = self._compiled_elsewhere(target, fixed[0])
                 return launch or _direct(self._compiled_here(target), *fixed, ())
 
-        self.ahead[(device,)] = Ahead(make)
+        self.ahead[(device,)] = BackgroundValue(make)
 
     @cached_property
     def function(self) -> Any:
@@ -205,7 +205,7 @@ def this_gpu() -> GPUTarget:
 def _keep(entry: Path) -> None:
     """Record the use of an entry in Triton's cache, to which the cache limit applies."""
     mark(entry)
-    touched(entry)
+    mark_used(entry)
     with contextlib.suppress(CacheRefused):
         prune_sometimes(open_cache().root)
 

@@ -42,18 +42,18 @@ static inline void lab_narrow(lab_checked<lab_half> to, const float* from, int64
     if (to.holds(0, count)) lab_narrow(to.start + to.first, from, count);
 }
 template <class T>
-static inline void lab_turn(T* to, int64_t width, lab_checked<const T> from, int64_t stride,
-                            int64_t rows, int64_t columns) {
+static inline void lab_transpose(T* to, int64_t width, lab_checked<const T> from, int64_t stride,
+                                 int64_t rows, int64_t columns) {
     const bool some = rows > 0 && columns > 0;
     if (some && from.holds(0, stride * (rows - 1) + columns)) {
-        lab_turn(to, width, from.start + from.first, stride, rows, columns);
+        lab_transpose(to, width, from.start + from.first, stride, rows, columns);
     }
 }
 template <class T>
-static inline void lab_turn(lab_checked<T> to, int64_t width, const T* from, int64_t stride,
-                            int64_t rows, int64_t columns) {
+static inline void lab_transpose(lab_checked<T> to, int64_t width, const T* from, int64_t stride,
+                                 int64_t rows, int64_t columns) {
     const bool some = rows > 0 && columns > 0;
     if (some && to.holds(0, width * (columns - 1) + rows)) {
-        lab_turn(to.start + to.first, width, from, stride, rows, columns);
+        lab_transpose(to.start + to.first, width, from, stride, rows, columns);
     }
 }

@@ -68,7 +68,7 @@ def test_no_collection_in_the_first_capture_of_a_process() -> None:
     """The capture has ended when `torch.compile` calls a backend that it has found by name."""
     program = """
         import gc, torch
-        from tests.end_to_end.test_garbage import layers, collections_in
+        from tests.end_to_end.test_garbage_collection import layers, collections_in
         x = torch.ones(4, 4)
         gc.set_threshold(50, 5, 5)
         compiled = torch.compile(layers, backend="inductor_lab")

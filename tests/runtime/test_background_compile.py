@@ -14,7 +14,11 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.compiler.base.errors import CompileFailed, RunsUncompiled
-from inductor_lab.compiler.runtime.toolchain.background_compile import NAME, Ahead, wait_for_all
+from inductor_lab.compiler.runtime.toolchain.background_compile import (
+    NAME,
+    BackgroundValue,
+    wait_for_all,
+)
 from tests.scripts import script
 
 
@@ -26,7 +30,7 @@ def test_the_value_is_computed_once_in_its_own_thread() -> None:
         assert may_end.wait(60)
         return "made"
 
-    ahead = Ahead(make)
+    ahead = BackgroundValue(make)
     assert not ahead._made, "nothing has waited for it"
     may_end.set()
     assert ahead.wait() == ahead.wait() == "made"
@@ -42,7 +46,7 @@ def test_an_exception_is_raised_and_the_next_wait_retries() -> None:
             raise answer
         return answer
 
-    ahead = Ahead(make)
+    ahead = BackgroundValue(make)
     with pytest.raises(ValueError, match="the first time"):
         ahead.wait()
     assert ahead.wait() == "the second time"
@@ -58,13 +62,13 @@ def test_after_a_parser_error_in_a_thread_wait_computes_the_value() -> None:
             raise SystemError("AST constructor recursion depth mismatch (before=30, after=138)")
         return "made"
 
-    assert Ahead(make).wait() == "made"
+    assert BackgroundValue(make).wait() == "made"
     assert threads == [NAME, threading.current_thread().name]
 
 
 def test_waiting_for_all() -> None:
     may_end = threading.Event()
-    several = [Ahead(may_end.wait) for _ in range(3)]
+    several = [BackgroundValue(may_end.wait) for _ in range(3)]
     threading.Timer(0.2, may_end.set).start()
     wait_for_all()
     assert all(ahead._made == [True] for ahead in several)
@@ -78,7 +82,7 @@ def _compiled(fn: Any, **options: Any) -> Any:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_does_not_wait_for_the_thread_of_its_parent() -> None:
     may_end, processes = threading.Event(), multiprocessing.get_context("fork")
-    ahead = Ahead(lambda: may_end.wait(60))
+    ahead = BackgroundValue(lambda: may_end.wait(60))
     ours, theirs = processes.Pipe(duplex=False)
 
     def in_child() -> None:

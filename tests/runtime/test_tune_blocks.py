@@ -1,4 +1,4 @@
-"""The choice of blocks for given times (tests/gpu/test_tuned.py measures times)."""
+"""The choice of blocks for given times (tests/gpu/test_tune_blocks.py measures times)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 // Matrices that kernels transpose into local arrays and back.
 
-//@ lab_turn
+//@ lab_transpose
 // to[width * column + row] = from[stride * row + column], in squares of whole registers where elements
 // have four bytes, two or one.  Interleaving the first half of a square's rows with the second turns
 // it in as many rounds as its side has bits.  The next rows are fetched ahead: they are far apart.
@@ -21,13 +21,13 @@
 #else
 #define LAB_INTERLEAVED(a, b, ...) __builtin_shuffle(a, b, row{__VA_ARGS__})
 #endif
-template <int bytes> struct lab_turned_square { enum { side = 0 }; };
+template <int bytes> struct lab_transposed_square { enum { side = 0 }; };
 #define LAB_SQUARE(element, SIDE, LOW, HIGH)                                                     \
-    template <> struct lab_turned_square<sizeof(element)> {                                      \
+    template <> struct lab_transposed_square<sizeof(element)> {                                  \
         enum { side = SIDE };                                                                    \
         template <class T>                                                                       \
-        static inline void turn(T* to, int64_t width, const T* from, int64_t stride,             \
-                                const T* last, int64_t down, int64_t across) {                   \
+        static inline void transpose(T* to, int64_t width, const T* from, int64_t stride,        \
+                                     const T* last, int64_t down, int64_t across) {              \
             typedef element row __attribute__((vector_size(sizeof(element) * SIDE)));            \
             row rows[SIDE], turned[SIDE];                                                        \
             for (int k = 0; k < SIDE; k++) {                                                     \
@@ -59,9 +59,9 @@ LAB_SQUARE(int16_t, 8, LAB_LOW_8, LAB_HIGH_8)
 LAB_SQUARE(int8_t, 16, LAB_LOW_16, LAB_HIGH_16)
 #endif
 template <class T>
-static lab_inlined void lab_turn(T* to, int64_t width, const T* from, int64_t stride, int64_t rows,
-                                 int64_t columns) {
-    typedef lab_turned_square<sizeof(T)> square;
+static lab_inlined void lab_transpose(T* to, int64_t width, const T* from, int64_t stride,
+                                      int64_t rows, int64_t columns) {
+    typedef lab_transposed_square<sizeof(T)> square;
     constexpr int64_t side = square::side;
     const bool wide = columns >= side, high = rows >= side;
     // Not const: GCC would say at once that it knows neither.
@@ -81,7 +81,8 @@ static lab_inlined void lab_turn(T* to, int64_t width, const T* from, int64_t st
                 const int64_t column = beside < columns - across ? beside : columns - across;
                 const T* start = from + stride * row + column;
                 const T* last = narrow && row == rows - down ? end : start + stride * (down - 1);
-                square::turn(to + width * column + row, width, start, stride, last, down, across);
+                square::transpose(to + width * column + row, width, start, stride, last, down,
+                                  across);
             }
             return;
         }
