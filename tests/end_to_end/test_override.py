@@ -174,4 +174,4 @@ def test_an_error_in_a_user_function_names_its_line() -> None:
         with lab.override(**given), pytest.raises(CompilerDefect) as caught:
             lab.inspect(lambda x: x.sin(), torch.ones(3))
         assert f"{line}        line " in str(caught.value)
-        assert "a function of yours" in str(caught.value) and "report it" not in str(caught.value)
+        assert "in your function" in str(caught.value) and "report it" not in str(caught.value)

@@ -86,7 +86,7 @@ def test_without_memory_for_copies_nothing_is_tuned(monkeypatch: pytest.MonkeyPa
         raise torch.OutOfMemoryError("no more")
 
     one = tuned(monkeypatch, full)
-    with pytest.warns(UserWarning, match="no memory to measure the blocks of triton_"):
+    with pytest.warns(UserWarning, match="not enough memory to measure the blocks of triton_"):
         assert one._chosen(()) is one.usual
     assert one.choice is None
 

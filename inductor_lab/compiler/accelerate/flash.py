@@ -337,7 +337,7 @@ class Call:
         given = tuple(self.operand(f"in{n}") for n in range(len(self.given)))
         lengths = (query.shape[2], key.shape[2])
         exact = tuple(map(expression_of, self.values["block_mask"][:2])) == lengths
-        assert self.sparse is not None, "the call fits"
+        assert self.sparse is not None, "`fits` checks this"
         all_in_one = all(n >= WHOLE_LENGTH for n in self.sparse)
         origins = frozenset([self.node.name])
         return Attention(query, key, value, given, self.sparse, exact or all_in_one, origins)

@@ -116,7 +116,7 @@ class Options:
         check_types(self)
         if self.target is not None and not TARGETS.fullmatch(self.target):
             raise UnknownTarget(
-                f"the target {self.target!r} is not known",
+                f"unknown target {self.target!r}",
                 todo='name a GPU: "cuda:90" (compute capability 9.0), "hip:gfx942"',
             )
         if not 0.0 <= self.memory_budget <= 1.0:

@@ -89,7 +89,7 @@ class Attention:
 
     def heads(self, along: str) -> int:
         count = (self.query if along == "rows" else self.key).shape[1]
-        assert isinstance(count, int), "heads can be counted"
+        assert isinstance(count, int), "the number of heads is static"
         return count
 
     @property

@@ -45,7 +45,7 @@ class Tile:
 def padded(tensor: Operand) -> int:
     """Return the padded width of a block of rows: `tl.dot` needs a power of two of at least 16."""
     width = tensor.shape[3]
-    assert isinstance(width, int), "numbers of a query can be counted"
+    assert isinstance(width, int), "the width of a query is static"
     return max(power_of_2(width), 16)
 
 
@@ -278,8 +278,8 @@ class Writer:
 
 
 def _no_load(load: Any) -> Value:
-    raise AssertionError(f"a size loads nothing: {load}")
+    raise AssertionError(f"a size contains no loads: {load}")
 
 
 def _no_name(value: Value, letter: str) -> Value:
-    raise AssertionError(f"a size needs no name: {value}")
+    raise AssertionError(f"a size contains no divisions: {value}")

@@ -90,7 +90,7 @@ def template_of(op: Op, table: Mapping[str, str]) -> str:
     """Return the text of an operation, with placeholders for its operands and their types."""
     kind = str(op.args[0].dtype).removeprefix("torch.")
     template = table.get(f"{op.name}.{kind}", table.get(op.name))
-    assert template is not None, f"C++ has no text for {op.name}"
+    assert template is not None, f"the table of C++ texts has no {op.name}"
     if op.name == "convert" and _from_bool(op):
         # GCC vectorizes a ternary, but not a cast of the result of a comparison.
         suffix = {torch.float32: ".0f", torch.float64: ".0"}.get(op.dtype, "")

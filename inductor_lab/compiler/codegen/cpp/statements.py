@@ -239,7 +239,7 @@ class Printer:
         place, origins = self.writer.temp(stmt.name), stmt.origins
         value = self.writer.operand(stmt.value)
         if stmt.kind == "bisect":
-            assert stmt.position is not None, "a search is for a position"
+            assert stmt.position is not None, "a binary search needs a position"
             self.halve(stmt, self.writer.expr(stmt.value), self.writer.index(stmt.position))
         elif stmt.kind in POSITIONS:
             self.accumulate_extreme(stmt)
@@ -260,7 +260,7 @@ class Printer:
         place, best = self.writer.temp(stmt.name), self.writer.temp(best_of(stmt.name))
         value, ctype = self.writer.expr(stmt.value), CTYPES[stmt.value.dtype]
         found = stmt.found
-        assert found is not None or stmt.position is not None, "an extreme has a position"
+        assert found is not None or stmt.position is not None, "argmax and argmin need a position"
         at = self.writer.expr(found) if found is not None else ""
         at = at or self.writer.index(stmt.position or ZERO)
         with self.block(f"if (lab_{stmt.kind}_beats<{ctype}>({value}, {best}))", stmt.origins):

@@ -112,7 +112,7 @@ class _Writer:
     def left_to_write(self) -> Iterator[tuple[Write, BufferView]]:
         """The new values of inputs that are not computed in the storage of the input."""
         for write, value in self.program.written_inputs:
-            assert isinstance(value, BufferView), "an input becomes a tensor"
+            assert isinstance(value, BufferView), "the new value of an input is a tensor"
             if self.schedule.memory.storage(value.buffer) != write.input:
                 yield write, value
 

@@ -45,7 +45,7 @@ class Accumulations(Lines):
             self._halve(stmt)
             return
         row = self.row
-        assert row is not None, "an accumulator is fed outside of a loop"
+        assert row is not None, "an accumulator is updated outside a loop"
         init = self.inits[stmt.name]
         value = self.text.value(stmt.value, typed=False)
         if self.scanning:
@@ -171,7 +171,7 @@ class Accumulations(Lines):
     def _halve(self, found: Accumulate) -> None:
         """Keep the half of the interval that contains the first position that matches."""
         name, holds = found.name, self._bind(f"{found.name}_holds", self.text.value(found.value))
-        assert found.position is not None, "a search is for a position"
+        assert found.position is not None, "a binary search needs a position"
         at = self.text.index(found.position).text
         self._line(f"{name}_end = tl.where({name}_open & {holds.text}, {at}, {name}_end)")
         self._line(f"{name} = tl.where({name}_open & ~{holds.text}, {at} + 1, {name})")

@@ -92,10 +92,10 @@ INT32_REACH = 1 << 31
 class Cover(Enum):
     """How blocks cover a row."""
 
-    WHOLE = "one block holds it"
-    ROLLED = "a program loops over blocks of it"
+    WHOLE = "one block"
+    ROLLED = "a loop over blocks"
     TILED = "the second dimension of the grid"
-    SHARED = "neighbours in the grid hold a part each"
+    SHARED = "adjacent programs, one block each"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class Row:
     @property
     def parts(self) -> int:
         """The number of blocks of a shared row."""
-        assert isinstance(self.extent, int), "rows of unknown length are not shared"
+        assert isinstance(self.extent, int), "only rows of static length are shared"
         return -(-self.extent // self.block)
 
     @property
@@ -325,7 +325,7 @@ def _row_blocks(
     """Return XBLOCK, and for each extent its block size and how blocks cover it."""
     points = hint(product(axis.size for axis in outer), 1 << 12)
     longest = max(power_of_2(max(_length(extent), 1)) for extent in extents)
-    kept = any(isinstance(stmt, Local) for stmt in walk(body))  # in registers: one block holds it
+    kept = any(isinstance(stmt, Local) for stmt in walk(body))  # in registers of one block
     if outer and not kept and strides_favour_points(body, outer):
         xblock, rolled, most = next(sizes for least, *sizes in COLUMNS if points >= least)
         xblock = max(xblock, ROW_ELEMENTS // max(longest, ROW_ELEMENTS // MOST_POINTS))

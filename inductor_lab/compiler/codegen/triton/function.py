@@ -39,7 +39,7 @@ def bare_function(text: str, name: str) -> FunctionType:
         if hasattr(value, "fn"):
             namespace[defined] = undecorated(value)
     function = namespace[name]
-    assert isinstance(function, FunctionType), f"{name} is no function"
+    assert isinstance(function, FunctionType), f"{name} is not a function"
     return function
 
 
@@ -57,7 +57,7 @@ def parts_of(function: FunctionType) -> dict[str, FunctionType]:
 def undecorated(function: object) -> FunctionType:
     """Return the Python function inside a `@triton.jit` function."""
     inner = getattr(function, "fn", function)
-    assert isinstance(inner, FunctionType), f"{function} is no function"
+    assert isinstance(inner, FunctionType), f"{function} is not a function"
     return inner
 
 

@@ -43,7 +43,7 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
     except ImportError as missing:
         raise UnknownTarget(
             f"the target {target!r} needs Triton, which is not installed",
-            todo="pip install 'inductor-lab[triton]' (there are wheels for Linux only)",
+            todo="pip install 'inductor-lab[triton]' (wheels exist for Linux only)",
         ) from missing
     from inductor_lab.compiler.codegen.triton.function import metadata_file
     from inductor_lab.compiler.codegen.triton.kernel_module import (
@@ -89,16 +89,16 @@ def _machine(target: str) -> GPUTarget:
     backend, _, architecture = target.partition(":")
     names = {"cuda": "nvidia", "hip": "amd"}
     if backend not in names or not architecture:
-        raise UnknownTarget(f"the target {target!r} is not known", todo=VALID_TARGETS)
+        raise UnknownTarget(f"unknown target {target!r}", todo=VALID_TARGETS)
     if names[backend] not in backends:
         raise UnknownTarget(f"this Triton cannot compile for {backend}", todo=VALID_TARGETS)
     if backend == "cuda":
         if not architecture.isdigit() or int(architecture) < 70:
-            raise UnknownTarget(f"the target {target!r} is not known", todo=VALID_TARGETS)
+            raise UnknownTarget(f"unknown target {target!r}", todo=VALID_TARGETS)
         return GPUTarget("cuda", int(architecture), 32)
     warp = next((w for start, w in WARP_SIZES.items() if architecture.startswith(start)), None)
     if warp is None:
-        raise UnknownTarget(f"the target {target!r} is not known", todo=VALID_TARGETS)
+        raise UnknownTarget(f"unknown target {target!r}", todo=VALID_TARGETS)
     return GPUTarget("hip", architecture, warp)
 
 

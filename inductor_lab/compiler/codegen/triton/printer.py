@@ -71,7 +71,7 @@ def triton_kernel(
     if (product := product_in(group)) is not None:
         tile = blocks if isinstance(blocks, Tile) else None
         return product_kernel(product, group, buffers, name, device, ops, tile)
-    assert not isinstance(blocks, Tile), "a tile is for a product"
+    assert not isinstance(blocks, Tile), "only a matrix product takes a Tile"
     tree = build_tree(with_atomics(group, buffers), buffers)
     parameters = kernel_parameters(tree, buffers)
     blocks = blocks or blocks_of(tree, shared=can_share_rows(device))

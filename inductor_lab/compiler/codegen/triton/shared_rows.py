@@ -104,7 +104,7 @@ def split_row(
     if len(extents) != 1 or not all(isinstance(size, int) for size in sizes):
         return None
     length, rows = sizes
-    assert isinstance(length, int) and isinstance(rows, int), "they were found to be numbers"
+    assert isinstance(length, int) and isinstance(rows, int), "sizes are static"
     nbytes = [length * dtype.itemsize for dtype in reread.values()]
     shared = (
         0 < len(reread) <= MOST_KEPT

@@ -100,7 +100,7 @@ class Printer(Accumulations):
         """
         (size,) = local.shape
         row = self.blocks.rows[size]
-        assert row.cover is Cover.WHOLE, "a row of results is cut in blocks"
+        assert row.cover is Cover.WHOLE, "a local row must fit in one block"
         name = self.kept[local.name] = f"row{len(self.kept)}"
         dtype = TRITON_TYPES[local.dtype]
         self._line(f"{name} = tl.full([XBLOCK, {row.block_name}], 0, tl.{dtype})")

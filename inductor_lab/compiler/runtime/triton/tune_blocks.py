@@ -93,7 +93,8 @@ class Tuned:
         try:
             seconds = self.seconds(arguments)
         except torch.OutOfMemoryError:
-            warnings.warn(f"no memory to measure the blocks of {self.kernel.name}", stacklevel=4)
+            message = f"not enough memory to measure the blocks of {self.kernel.name}"
+            warnings.warn(message, stacklevel=4)
             return self.usual
         self.choice = BlockChoice(self.kernel.name, tuple(seconds.items()))
         return self.candidates[self.choice.chosen]
