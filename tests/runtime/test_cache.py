@@ -408,7 +408,7 @@ def test_a_temporary_folder_replaces_an_unusable_cache(
         warnings.simplefilter("error")
         assert build_library(unit, "f").handle.f() == 7, "one warning is enough"
     root = usable_cache().root
-    assert any(root.rglob("kernel.so")) and stat.S_IMODE(root.parent.stat().st_mode) == 0o700
+    assert any(root.rglob("kernel.so")) and stat.S_IMODE(root.stat().st_mode) == 0o700
 
 
 def test_a_failed_source_that_cannot_be_saved(cache: Cache) -> None:

@@ -194,7 +194,7 @@ def _temporary_cache(problem: str) -> Cache:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     what = "compiled kernels are kept in a temporary folder until this process ends"
     warnings.warn(f"{what}: {problem}", UnusableCache, stacklevel=3)
-    return Cache(folder / "inductor_lab", None)
+    return Cache(folder)
 
 
 @contextlib.contextmanager
