@@ -16,18 +16,18 @@ from torch.fx import GraphModule
 from inductor_lab.compiler import accelerators
 from inductor_lab.compiler.accelerators import effective_options
 from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
-from inductor_lab.compiler.autograd.joint import call_sizes_by_one_name, joint_graph
+from inductor_lab.compiler.autograd.joint import joint_graph, unify_gradient_symbols
 from inductor_lab.compiler.autograd.partition import partition
 from inductor_lab.compiler.base.errors import CompilerDefect, LabError, Stumbled
 from inductor_lab.compiler.base.garbage import no_collection
 from inductor_lab.compiler.base.observer import Observer, Stopwatch
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.capture.capture import AsCaptured
-from inductor_lab.compiler.capture.eager import EagerCost, as_it_is, eager_cost
+from inductor_lab.compiler.capture.eager import EagerCost, eager_cost, snapshot_input
 from inductor_lab.compiler.capture.eager_fallback import (
     captured,
     refused,
-    warn_of,
+    warn_eager_fallback,
     where_storage_begins,
     why_as_captured,
 )
@@ -40,12 +40,12 @@ from inductor_lab.compiler.codegen.generate import generate_kernels
 from inductor_lab.compiler.codegen.host.host_program import host_program
 from inductor_lab.compiler.lower.builder import source_line
 from inductor_lab.compiler.lower.graph import lower_graph
-from inductor_lab.compiler.lower.input_writes import may_write_inputs, written_apart
+from inductor_lab.compiler.lower.input_writes import extract_writes, may_write_inputs
 from inductor_lab.compiler.lower.retarget import retarget
 from inductor_lab.compiler.overrides import PHASES_GIVEN, changed_at_run_time, definitions
 from inductor_lab.compiler.records import CompiledGraph, CompiledPart
 from inductor_lab.compiler.rewrite.captured.attention_masks import simplify_masks
-from inductor_lab.compiler.rewrite.captured.idle_dropout import take_out_idle_dropout
+from inductor_lab.compiler.rewrite.captured.idle_dropout import remove_idle_dropout
 from inductor_lab.compiler.rewrite.decompose.decomposition_record import decompositions_of
 from inductor_lab.compiler.rewrite.decompose.trace_reuse import Repeats
 from inductor_lab.compiler.rewrite.passes import rewrite
@@ -102,7 +102,7 @@ class GraphCompiler:
                 self.as_captured = refused(error)
                 if self.as_captured is None:
                     raise
-        warn_of(self.as_captured)
+        warn_eager_fallback(self.as_captured)
         return module.forward
 
     def _compiled(
@@ -113,8 +113,8 @@ class GraphCompiler:
             original = torch_api.copy_of(module)
             self.captured = self._phase("captured", lambda: fx_graph(original, name))
             self.eager = self._phase("eager", lambda: eager_cost(module, inputs))
-            self.inputs = tuple(map(as_it_is, inputs))
-        take_out_idle_dropout(module)
+            self.inputs = tuple(map(snapshot_input, inputs))
+        remove_idle_dropout(module)
         if "masks" not in self.options.rewrites_off:
             simplify_masks(module)
         trained = (isinstance(x, torch.nn.Parameter) and x.requires_grad for x in inputs)
@@ -151,7 +151,7 @@ class GraphCompiler:
     def partition(self, module: Any, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
         """Partition the joint graph; this is AOTAutograd's `partition_fn`."""
         self.trained = True
-        call_sizes_by_one_name(module)
+        unify_gradient_symbols(module)
         accelerators.edit_joint(module, self.options)
         if self.keep:
             self.joint = joint_graph(module, num_fwd_outputs, earlier=self.captured)
@@ -169,7 +169,7 @@ class GraphCompiler:
     def compile_part(self, module: GraphModule, name: str) -> Callable[..., Any]:
         """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
         options, eager = effective_options(self.options), self._uncompiled(module)
-        module, writes = written_apart(module)
+        module, writes = extract_writes(module)
         work = module
 
         def phase(step: str, run: Callable[[], T]) -> T:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import inductor_lab
-from inductor_lab.compiler.base.display import asked_for
+from inductor_lab.compiler.base.display import write_errors
 from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.course.language import LANGUAGES, Language
 from inductor_lab.course.source import Source, read_source
@@ -34,7 +34,7 @@ def copy_for_students(folder: Path) -> None:
     if folder.exists():
         raise BadArguments(f"{folder} is there already", todo="give another folder")
     spared = shutil.ignore_patterns(".*", "__pycache__", "instructor", "source")
-    with asked_for(folder, "notebooks"):
+    with write_errors(folder, "notebooks"):
         shutil.copytree(own_folder(), folder, ignore=spared)
 
 
@@ -109,7 +109,7 @@ def write_changed(folder: Path, files: Iterable[tuple[str, str]]) -> list[Path]:
     for name, text in files:
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
-            with asked_for(path, "notebook"):
+            with write_errors(path, "notebook"):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
             written.append(path)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from inductor_lab.compiler.base.observer import Observer
-from inductor_lab.compiler.torch_door.torch_logs import tell_log, tell_trace
+from inductor_lab.compiler.torch_door.torch_logs import write_log, write_trace_artifact
 
 Text = Callable[[], str]
 
@@ -32,9 +32,9 @@ class TellsTorch(Observer):
         if result is not None and step in _TOLD:
             for log, trace, text in _TOLD[step](result, part, self._kernels):
                 if log:
-                    tell_log(log, text)
+                    write_log(log, text)
                 if trace:
-                    tell_trace(trace, text)
+                    write_trace_artifact(trace, text)
         if step == "codegen":
             self._kernels = result or ()
         self._also.left(phase, result)

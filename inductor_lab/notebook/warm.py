@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.compiler.base.display import asked_for
+from inductor_lab.compiler.base.display import write_errors
 from inductor_lab.compiler.base.errors import BadArguments, MissingPackage
 from inductor_lab.compiler.runtime.cache.kernel_cache import SHARED, VARIABLE
 from inductor_lab.compiler.runtime.cache.prune import libraries
@@ -64,7 +64,7 @@ def warm(paths: Sequence[Path], into: Path | None, tell: Callable[[str], None]) 
 def publish(root: Path, into: Path) -> int:
     """Copy the entries of a cache that are not there yet; how many."""
     made = 0
-    with asked_for(into, "compiled libraries"):
+    with write_errors(into, "compiled libraries"):
         for entry in libraries(root):
             final = into / entry.relative_to(root)
             if final.exists():

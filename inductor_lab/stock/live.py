@@ -27,7 +27,7 @@ from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.stock.trace_index import by_compile_id, size_hints
 
 _LOGGERS = {
-    logger: (kind, torch_logs.heard(logger))
+    logger: (kind, torch_logs.shared_listener(logger))
     for logger, kind in (
         (logging.getLogger("torch._inductor.debug.__ir_pre_fusion"), "ir_pre_fusion"),
         (logging.getLogger("torch._inductor.debug.__ir_post_fusion"), "ir_post_fusion"),
@@ -117,9 +117,9 @@ def _settings() -> Iterator[None]:
 def _logs(events: list[Event]) -> Iterator[None]:
     """Log lines about IR and fusion come here, too."""
     with contextlib.ExitStack() as stack:
-        for logger, (kind, heard) in _LOGGERS.items():
+        for logger, (kind, shared_listener) in _LOGGERS.items():
             listener = _LogListener(kind, events)
-            stack.enter_context(heard.set())
+            stack.enter_context(shared_listener.set())
             logger.addHandler(listener)
             stack.callback(logger.removeHandler, listener)
         yield

@@ -26,14 +26,14 @@ from inductor_lab.compiler.accelerate.packing import (
 )
 from inductor_lab.compiler.base.observer import Observer
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.compiler.ir.library_ops import mkl_knows, onednn_knows
+from inductor_lab.compiler.ir.library_ops import mkl_supports, onednn_supports
 from inductor_lab.compiler.ir.program import ExternCall
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN"
 )
 ROWS, INNER, COLUMNS = 128, 320, 256
-LIBRARIES = ["oneDNN"] + ["MKL"] * mkl_knows(torch.float32)
+LIBRARIES = ["oneDNN"] + ["MKL"] * mkl_supports(torch.float32)
 
 
 @pytest.fixture(autouse=True)
@@ -280,7 +280,7 @@ def test_packed_products_are_right(name: str, dtype: torch.dtype, library: str) 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_every_candidate_can_be_timed(dtype: torch.dtype, monkeypatch, tmp_path, layer) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
-    if not onednn_knows(dtype):
+    if not onednn_supports(dtype):
         pytest.skip("not on this CPU")
     with torch.no_grad():
         (choice,) = lab.inspect(layer.to(dtype), rows(dtype)).graphs[0].forward.libraries

@@ -15,7 +15,7 @@ from inductor_lab.compiler.ir.index import (
     Remainder,
     exact_ratio,
     hint,
-    is_whole,
+    is_integer_size,
     linear,
     product,
     within,
@@ -249,5 +249,5 @@ def test_sizes():
 
 def test_zero_as_a_float_is_not_an_integer() -> None:
     assert sympy.Float(0.0).is_integer
-    assert not is_whole(sympy.Float(0.0))
-    assert is_whole(sympy.Integer(0))
+    assert not is_integer_size(sympy.Float(0.0))
+    assert is_integer_size(sympy.Integer(0))

@@ -128,7 +128,7 @@ def on_a_cpu(fn: Callable[..., Any], *given: torch.Tensor) -> GraphModule:
 def test_sixteen_bit_products_on_a_cpu_without_instructions_for_them(
     name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(matmul_forms, "onednn_knows", lambda dtype: dtype is torch.float32)
+    monkeypatch.setattr(matmul_forms, "onednn_supports", lambda dtype: dtype is torch.float32)
     fn, *shapes = {**WIDENED, **LEFT}[name]
     given = [torch.randn(shape, dtype=dtype) for shape in shapes]
     module = on_a_cpu(fn, *given)
@@ -146,7 +146,7 @@ def test_sixteen_bit_products_on_a_cpu_without_instructions_for_them(
 def test_other_products_on_a_cpu_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = torch.randn(32, 16), torch.randn(37, 16)
     assert not list(passes.products(on_a_cpu(lambda x, w: x @ w.t(), x, w), frozenset(), None))
-    monkeypatch.setattr(matmul_forms, "onednn_knows", lambda dtype: True)
+    monkeypatch.setattr(matmul_forms, "onednn_supports", lambda dtype: True)
     module = on_a_cpu(lambda x, w: x @ w.t(), x.to(BF16), w.to(BF16))
     assert not list(passes.products(module, frozenset(), None))
 

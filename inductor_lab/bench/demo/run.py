@@ -14,7 +14,7 @@ import inductor_lab as lab
 from inductor_lab.bench.demo.programs import Program, small_gpt2
 from inductor_lab.bench.jobs import Job, difference
 from inductor_lab.bench.timing import compare
-from inductor_lab.compiler.base.display import asked_for
+from inductor_lab.compiler.base.display import write_errors
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def run_program(
     timings = compare({"eager": eager, "compiled": fast}, seconds=1.0)
     path = None
     if reports is not None:
-        with asked_for(reports, "reports"):
+        with write_errors(reports, "reports"):
             reports.mkdir(parents=True, exist_ok=True)
         path = compilation.report(reports / f"{program.name}.html")
     return Outcome(

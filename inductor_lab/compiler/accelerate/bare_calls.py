@@ -20,7 +20,7 @@ import torch
 from torch.fx import GraphModule
 
 from inductor_lab.compiler.accelerate.flex_definitions import DEFINITIONS
-from inductor_lab.compiler.torch_door.torch_api import BackwardState, given_back
+from inductor_lab.compiler.torch_door.torch_api import BackwardState, forward_results
 from inductor_lab.compiler.torch_door.torch_names import missing, optional
 
 _AOT = "torch._functorch._aot_autograd."
@@ -135,7 +135,7 @@ class Trained:
     def of(graph: GraphModule, facts: Any) -> Trained | None:
         """Return the facts about a forward, or None if its gradient needs more."""
         (output,) = graph.graph.find_nodes(op="output")
-        results = len(given_back(output))
+        results = len(forward_results(output))
         to_do = (
             facts.num_symints_saved_for_bw, facts.num_tensors_saved_with_no_vc_check,
             facts.num_opaque_objects_saved_for_bw, facts.num_graphsafe_rng_states,

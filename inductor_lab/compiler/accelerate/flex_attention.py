@@ -22,7 +22,7 @@ from inductor_lab.compiler.base.errors import working_on
 from inductor_lab.compiler.capture.operands import operand
 from inductor_lab.compiler.lower.graph import lowered
 from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
-from inductor_lab.compiler.rewrite.insert_calls import written_out
+from inductor_lab.compiler.rewrite.insert_calls import inline_definition
 from inductor_lab.compiler.rewrite.passes import SpanOf, add_pass
 from inductor_lab.compiler.rewrite.rewrites import Fired
 
@@ -60,7 +60,7 @@ def flex_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) ->
                 yield Fired("flash_attention", call.name, call.name, span_of(call))
             else:
                 fired = Fired("flex_attention", call.name, "", span_of(call))
-                written_out(call, DEFINITIONS[call.target], table)
+                inline_definition(call, DEFINITIONS[call.target], table)
                 yield fired
 
 

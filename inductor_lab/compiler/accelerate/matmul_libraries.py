@@ -25,7 +25,7 @@ import torch
 from inductor_lab.compiler.accelerate.packing import LIBRARIES, LINEAR, aten, onednn
 from inductor_lab.compiler.base.errors import CacheRefused
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.compiler.ir.library_ops import onednn_knows
+from inductor_lab.compiler.ir.library_ops import onednn_supports
 from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
@@ -160,7 +160,7 @@ def product_of(call: ExternCall, program: LoopProgram) -> Product | None:
         return None
     buffers = [program.buffers[view.buffer] for view in views]
     dtype = buffers[0].dtype
-    if any(b.device != "cpu" or b.dtype != dtype for b in buffers) or not onednn_knows(dtype):
+    if any(b.device != "cpu" or b.dtype != dtype for b in buffers) or not onednn_supports(dtype):
         return None
     *bias, a, b = views
     layouts = [view.layout for view in views]

@@ -32,11 +32,11 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.ir.library_ops import (
-    mkl_knows,
     mkl_linear,
+    mkl_supports,
     onednn_convolution,
-    onednn_knows,
     onednn_linear,
+    onednn_supports,
     pack_for_convolution,
     pack_for_mkl,
     pack_for_onednn,
@@ -94,8 +94,8 @@ def aten(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> to
 
 
 LIBRARIES = {
-    "oneDNN": Library(pack_for_onednn, onednn, onednn_knows),
-    "MKL": Library(pack_for_mkl, _mkl, mkl_knows),
+    "oneDNN": Library(pack_for_onednn, onednn, onednn_supports),
+    "MKL": Library(pack_for_mkl, _mkl, mkl_supports),
 }
 
 

@@ -27,7 +27,7 @@ from inductor_lab.compiler.autograd.recompute import (
     is_size,
     recompute_price,
 )
-from inductor_lab.compiler.autograd.sides import Sides, is_several
+from inductor_lab.compiler.autograd.sides import Sides, returns_several
 
 LONGEST_CHAIN = 64
 _SCALE = 1024
@@ -130,7 +130,7 @@ class Chooser:
         )
 
     def _width(self, node: torch.fx.Node, count_traffic: bool) -> int | None:
-        if is_several(node):
+        if returns_several(node):
             return None
         nbytes = self.sides.nbytes[node]
         if node.op == "placeholder" or nbytes == 0 or is_size(node):

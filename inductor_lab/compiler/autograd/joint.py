@@ -37,7 +37,7 @@ def is_tangent(node: Node) -> bool:
     return node.op == "placeholder" and "tangents" in str(node.target)
 
 
-def call_sizes_by_one_name(module: GraphModule) -> None:
+def unify_gradient_symbols(module: GraphModule) -> None:
     """Give gradients the sizes of their outputs if torch traced these sizes twice, with new
     symbols.
 

@@ -60,7 +60,7 @@ def sort_sides(graph: torch.fx.Graph, num_fwd_outputs: int) -> Sides:
     )
 
 
-def is_several(node: torch.fx.Node) -> bool:
+def returns_several(node: torch.fx.Node) -> bool:
     """Does a node return several values, which other nodes extract?"""
     return isinstance(node_value(node), list | tuple | dict)
 

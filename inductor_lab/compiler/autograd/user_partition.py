@@ -17,7 +17,7 @@ import torch
 
 from inductor_lab.compiler.autograd.budget import Chooser
 from inductor_lab.compiler.autograd.recompute import Price, estimated_flops
-from inductor_lab.compiler.autograd.sides import is_several
+from inductor_lab.compiler.autograd.sides import returns_several
 from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.compiler.capture.text import target_text
 
@@ -58,7 +58,7 @@ def saved_by(partitioner: Partitioner, chooser: Chooser) -> frozenset[str]:
     saved = set(partitioner(tuple(values.values())))
     if unknown := saved - values.keys():
         raise Refused(f"{sorted(unknown)} are not values of the forward")
-    tuples = {node.name for node in chooser.sides.values if is_several(node)}
+    tuples = {node.name for node in chooser.sides.values if returns_several(node)}
     if tuples & saved:
         raise Refused(f"{sorted(tuples & saved)[0]} is a tuple: save its items")
     waiting, seen = [v.name for v in values.values() if v.needed], set[str]()

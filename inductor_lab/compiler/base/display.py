@@ -156,7 +156,7 @@ def close_explorers() -> None:
 
 
 @contextmanager
-def asked_for(path: Path, what: str) -> Iterator[None]:
+def write_errors(path: Path, what: str) -> Iterator[None]:
     """Convert errors of writing inside the block to CannotWrite, whose message names the
     content."""
     try:
@@ -173,7 +173,7 @@ def writing(path: Path, what: str) -> Iterator[TextIO]:
     """A text file that is written in pieces; raises CannotWrite, whose message names the
     content."""
     # a lone surrogate, which Python uses for bytes that are not UTF-8, is written as \ud800
-    with asked_for(path, what), path.open("w", -1, "utf-8", "backslashreplace") as file:
+    with write_errors(path, what), path.open("w", -1, "utf-8", "backslashreplace") as file:
         yield file
 
 

@@ -71,7 +71,7 @@ class EagerCost:
         return f"{self.kernels} operator {noun}, {self.bytes:,} bytes moved: {calls}"
 
 
-def as_it_is(given: Any) -> Any:
+def snapshot_input(given: Any) -> Any:
     """An input as it is before the call, which may write to it and reshape it (`x.t_()`)."""
     if isinstance(given, torch.Tensor):
         return given.detach().requires_grad_(given.requires_grad)

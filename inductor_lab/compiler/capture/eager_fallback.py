@@ -132,7 +132,7 @@ def refused(error: Exception) -> AsCaptured | None:
     return AsCaptured("refused_by_torch", f"AOTAutograd rejects it: {said}", None)
 
 
-def warn_of(why: AsCaptured) -> None:
+def warn_eager_fallback(why: AsCaptured) -> None:
     """Warn that a graph runs in eager mode; Python prints each warning once."""
     warnings.warn(str(why), RunsUncompiled, stacklevel=2)
 

@@ -31,7 +31,7 @@ def fx_graph(module: torch.fx.GraphModule, name: str, *, earlier: FxGraph | None
     `came_from`."""
     spans: _Spans = {}
     ancestors = _ancestors(module.graph, earlier)
-    facts = (_fx_node(node, spans, ancestors, of) for node, of in _told(module.graph).items())
+    facts = (_fx_node(node, spans, ancestors, of) for node, of in _locator(module.graph).items())
     nodes = tuple(_by_place(earlier, facts))
     return FxGraph(name, nodes, graph_text(name, module.graph, nodes), module)
 
@@ -58,7 +58,7 @@ def _fx_node(
     )
 
 
-def _told(graph: torch.fx.Graph) -> dict[torch.fx.Node, torch.fx.Node]:
+def _locator(graph: torch.fx.Graph) -> dict[torch.fx.Node, torch.fx.Node]:
     """Each node → the node that has its location in the user's code.
 
     This is the node itself.  For a node that torch has added (a number converted to a tensor), it

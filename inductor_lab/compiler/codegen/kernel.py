@@ -64,7 +64,7 @@ class Code(Shown):
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One argument of a kernel: a buffer's address, the value of a symbol (int64), or another
-    number that kernels do not compute themselves (`ir.index.given_of`).
+    number that kernels do not compute themselves (`ir.index.size_arguments`).
 
     `name` is its name in the kernel's text (`in0`, `out0`, `ks0`).  If `checked`, the buffer is
     passed with its length (`options.check_bounds`).

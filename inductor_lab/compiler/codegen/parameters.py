@@ -15,7 +15,7 @@ from inductor_lab.compiler.codegen.kernel import Parameter
 from inductor_lab.compiler.codegen.tree.loop_tree import Local, Loop, Stmt, Store
 from inductor_lab.compiler.codegen.tree.visit import nodes_in, places, walk
 from inductor_lab.compiler.ir.expr import Expr, Load, SizeValue
-from inductor_lab.compiler.ir.index import Size, given_of, may_exceed, sizes_in
+from inductor_lab.compiler.ir.index import Size, may_overflow, size_arguments, sizes_in
 from inductor_lab.compiler.ir.program import Buffer, sizes_of
 
 
@@ -33,7 +33,7 @@ def kernel_parameters(
     read = {buffer: None for buffer in loads if buffer not in written and buffer not in own}
     ins = [Parameter(f"in{k}", "in", b, buffers[b].dtype) for k, b in enumerate(read)]
     outs = [Parameter(f"out{k}", "out", b, buffers[b].dtype) for k, b in enumerate(written)]
-    numbers = (n.size for n in nodes if isinstance(n, SizeValue) and may_exceed(n.size))
+    numbers = (n.size for n in nodes if isinstance(n, SizeValue) and may_overflow(n.size))
     return with_symbols((*ins, *outs), _sizes(tree, nodes), numbers)
 
 
@@ -47,7 +47,7 @@ def with_symbols(
 ) -> tuple[Parameter, ...]:
     """Append the symbols in `sizes` and the `numbers` that are not parameters yet."""
     known = {p.symbol for p in parameters if p.symbol is not None}
-    parts = {part for s in sizes if isinstance(s, sympy.Expr) for part in given_of(s)}
+    parts = {part for s in sizes if isinstance(s, sympy.Expr) for part in size_arguments(s)}
     new = enumerate(sorted(parts.union(numbers) - known, key=str), start=len(known))
     return (*parameters, *(Parameter(f"ks{k}", "symbol", symbol=part) for k, part in new))
 

@@ -217,7 +217,7 @@ def linear(terms: Iterable[tuple[Atom, Size]], constant: Size) -> Index:
     return Index(tuple(collected.items()), constant)
 
 
-def never_meet(one: Sequence[Index], other: Sequence[Index]) -> bool:
+def never_equal(one: Sequence[Index], other: Sequence[Index]) -> bool:
     """Do two index tuples differ for all values of their axes?  False if that cannot be proved."""
     for here, there in zip(one, other, strict=True):
         own, others = here.bounds(), there.bounds()
@@ -365,7 +365,7 @@ _ROUNDED = frozenset({"TruncToInt", "FloorToInt", "CeilToInt", "RoundToInt", "fl
 """Functions from a float to an integer."""
 
 
-def is_whole(size: sympy.Expr) -> bool:
+def is_integer_size(size: sympy.Expr) -> bool:
     """Is it an integer for all values of its symbols?
 
     sympy alone is wrong here: it does not know that torch's bitwise functions give integers, and it
@@ -377,19 +377,19 @@ def is_whole(size: sympy.Expr) -> bool:
     if isinstance(size, sympy.Pow) and not _is_natural(size.exp):
         return False
     known = bool(size.is_integer) or name in _OF_WHOLE or name.startswith("BitwiseFn")
-    return known and all(map(is_whole, size.args))
+    return known and all(map(is_integer_size, size.args))
 
 
 def _is_natural(exponent: sympy.Expr) -> bool:
     return isinstance(exponent, sympy.Integer) and exponent >= 0
 
 
-def is_spelled(size: sympy.Expr) -> bool:
+def is_computed_in_kernel(size: sympy.Expr) -> bool:
     """Does generated code compute this expression itself, from the values of its operands?"""
-    return type(size).__name__ in _SPELLED and is_whole(size)
+    return type(size).__name__ in _SPELLED and is_integer_size(size)
 
 
-def may_exceed(size: Size) -> bool:
+def may_overflow(size: Size) -> bool:
     """Is it computed from the user's own integers, so that it may overflow 64 bits?
 
     Sums and products of tensor lengths fit in 64 bits, because memory is smaller than that.
@@ -397,15 +397,15 @@ def may_exceed(size: Size) -> bool:
     parts = list(sympy.preorder_traversal(sympy.sympify(size)))
     numbers = any(part.is_Symbol and not part.is_nonnegative for part in parts)
     grows = numbers or "PowByNatural" in {type(part).__name__ for part in parts}
-    return grows and len(parts) > 1 and is_whole(parts[0])
+    return grows and len(parts) > 1 and is_integer_size(parts[0])
 
 
-def given_of(size: sympy.Expr) -> Iterator[sympy.Expr]:
+def size_arguments(size: sympy.Expr) -> Iterator[sympy.Expr]:
     """The values that a kernel needs as arguments to compute a size: its symbols, and the parts
     that Python computes as in eager mode (`s0 // 2`, `s0 & 3`, and floats rounded to integers)."""
-    if is_spelled(size):
+    if is_computed_in_kernel(size):
         for part in size.args:
-            yield from given_of(part)
+            yield from size_arguments(part)
     elif not isinstance(size, sympy.Integer):
         yield size
 

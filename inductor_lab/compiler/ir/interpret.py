@@ -266,13 +266,13 @@ def stored(values: torch.Tensor, buffer: Buffer, symbols: Symbols = NO_SYMBOLS) 
 
     If elements of the buffer share memory (it was an expanded input), their values are the same.
     """
-    found = room_for(buffer, symbols, values.device)
+    found = empty_for(buffer, symbols, values.device)
     once = tuple(slice(None if step else 1) for step in found.stride())
     found[once].copy_(values[once])
     return found
 
 
-def room_for(buffer: Buffer, symbols: Symbols, device: torch.device | str = "cpu") -> torch.Tensor:
+def empty_for(buffer: Buffer, symbols: Symbols, device: torch.device | str = "cpu") -> torch.Tensor:
     """New memory with the buffer's layout."""
     size = [concrete(s, symbols) for s in buffer.layout.size]
     stride = [concrete(s, symbols) for s in buffer.layout.stride]

@@ -57,7 +57,7 @@ HALVES = {
 """For each half-precision dtype, the function that says whether oneDNN supports it on this CPU."""
 
 
-def onednn_knows(dtype: torch.dtype) -> bool:
+def onednn_supports(dtype: torch.dtype) -> bool:
     """Does oneDNN multiply matrices of this dtype on this CPU?"""
     is_there = torch.backends.mkldnn.is_available()
     if not is_there or missing("oneDNN's products"):
@@ -68,10 +68,10 @@ def onednn_knows(dtype: torch.dtype) -> bool:
 
 def packs_convolutions() -> bool:
     """Does this version of torch have oneDNN's convolution with packed weights?"""
-    return onednn_knows(torch.float32) and not missing("packed convolutions")
+    return onednn_supports(torch.float32) and not missing("packed convolutions")
 
 
-def mkl_knows(dtype: torch.dtype) -> bool:
+def mkl_supports(dtype: torch.dtype) -> bool:
     """Does this build of torch have MKL, and does MKL multiply by packed weights of this dtype?"""
     built: Callable[[], bool] = torch.backends.mkl.is_available
     return dtype is torch.float32 and not missing("MKL's packed products") and built()

@@ -31,7 +31,7 @@ from inductor_lab.compiler.ir.index import (
     add_sizes,
     dot,
     mul_sizes,
-    never_meet,
+    never_equal,
     product,
     sizes_in,
 )
@@ -196,7 +196,7 @@ class Scatter(_OverAxes):
         return (self.body, *(value for index in self.index for value in values_in(index)))
 
     @property
-    def apart(self) -> tuple[Axis, ...]:
+    def disjoint_axes(self) -> tuple[Axis, ...]:
         """Axes along which no two points write to the same place.
 
         These are all axes if the points are distinct.  Otherwise they are the axes that are the
@@ -217,7 +217,7 @@ class Scatter(_OverAxes):
         point writes it.
         """
         other = (at for at in places if not (self.distinct and tuple(at) == self.index))
-        return all(never_meet(at, self.index) for at in other)
+        return all(never_equal(at, self.index) for at in other)
 
     def rewritten(self, value: Callable[[Expr], Expr]) -> Scatter:
         """The scatter with its body and the values in its index mapped by `value`."""
@@ -377,7 +377,7 @@ class LoopProgram(Shown):
         return tuple(zip(self.writes, self.outputs[len(self.returned) :], strict=True))
 
     @property
-    def leaving(self) -> frozenset[str]:
+    def output_buffers(self) -> frozenset[str]:
         """The buffers of the outputs."""
         return frozenset(view.buffer for view in views_in(self.outputs))
 
@@ -417,7 +417,7 @@ def _loaded(expr: Expr) -> frozenset[str]:
     return frozenset([load.buffer for load in expr.loads()])
 
 
-def continued_by(step: Step) -> dict[str, str]:
+def storage_bases(step: Step) -> dict[str, str]:
     """Buffers that a step computes in the storage of another buffer → that other buffer."""
     if isinstance(step, ExternCall):
         return dict(step.bases)
@@ -427,7 +427,7 @@ def continued_by(step: Step) -> dict[str, str]:
 def overwritten(steps: Iterable[Step]) -> dict[str, Step]:
     """Buffers whose storage a later step overwrites → that step.  A step that reads such a buffer
     must run before it."""
-    return {base: step for step in steps for base in continued_by(step).values()}
+    return {base: step for step in steps for base in storage_bases(step).values()}
 
 
 def written_by(step: Step) -> tuple[str, ...]:

@@ -8,14 +8,14 @@ from inductor_lab.compiler.ir.index import ZERO, Axis, Index, Size, is_int, mul_
 from inductor_lab.compiler.ir.program import Layout
 
 
-def joined(axes: Sequence[Axis]) -> Index:
+def flat_position(axes: Sequence[Axis]) -> Index:
     """The row-major position of a point: `64*i0 + i1`."""
     layout = Layout.contiguous(tuple(axis.size for axis in axes))
     return layout.element(tuple(map(Index.of, axes)))
 
 
-def parts_of(position: Index, axes: Sequence[Axis]) -> dict[Axis, Index]:
-    """The coordinate of each axis at a row-major position.  `joined` of them gives the position.
+def coordinates_at(position: Index, axes: Sequence[Axis]) -> dict[Axis, Index]:
+    """The coordinate of each axis at a row-major position; the inverse of `flat_position`.
 
     If an axis has size 0 there are no points, and every coordinate is 0.
     """

@@ -29,8 +29,8 @@ from inductor_lab.compiler.ir.program import (
     Scatter,
     Step,
     bound_by,
-    continued_by,
     read_by,
+    storage_bases,
     written_by,
 )
 from inductor_lab.compiler.ir.rules import (
@@ -225,7 +225,7 @@ def base_continued(step: Step, context: Context) -> str | None:
     """A base has the layout and dtype of the new buffer, and no later step needs its old value."""
     program = context.program
     place = next(n for n, other in enumerate(program.steps) if other is step)
-    for new, name in continued_by(step).items():
+    for new, name in storage_bases(step).items():
         base, own = program.buffers.get(name), program.buffers.get(new)
         if base is None or own is None:
             continue

@@ -269,7 +269,7 @@ class Builder:
             assert value is not None
         return self.convert(self.load(value, ()), dtype)
 
-    def picked(self, value: TensorValue, at: Sequence[Index]) -> Expr:
+    def gather(self, value: TensorValue, at: Sequence[Index]) -> Expr:
         """`load` at loaded positions."""
         return self._in_range(value, at, self.load(value, at))
 
@@ -365,7 +365,7 @@ class Builder:
         axes, body = axes_of(shape), self._in_range(base, index, self.convert(body, old.dtype))
         at = load(base, index).index
         step = Scatter(buffer.name, old.name, axes, at, kind, body, self.origins, distinct)
-        alone = all(is_int(axis.size, 1) or axis in step.apart for axis in axes)
+        alone = all(is_int(axis.size, 1) or axis in step.disjoint_axes for axis in axes)
         self.steps.append(replace(step, distinct=distinct or alone))
         if (part := self.parts.get(old.name)) is not None:
             self.parts[buffer.name] = Part(old.name, {*part.views})
@@ -390,7 +390,7 @@ class Builder:
             return self._copied_by_library(value, meta)
         return self.pointwise(self.load(value, identity(meta.shape)), meta, exact)
 
-    def whole_copy(self, value: TensorValue) -> TensorValue:
+    def copy_buffer(self, value: TensorValue) -> TensorValue:
         """The same view of a copy of its buffer; a write may overwrite the copy."""
         whole = TensorValue.of(self.buffers[value.buffer])
         layout = self.buffers[value.buffer].layout

@@ -86,7 +86,7 @@ def items_of_bases(node: Node) -> list[Node]:
     return [base for base in bases if isinstance(base, Node)]
 
 
-def base_before(node: Node) -> Node | None:
+def old_base(node: Node) -> Node | None:
     """The old value of a base, given its new value that such a call returns; None for other
     nodes."""
     if node.target is not operator.getitem or not writes_to_arguments(operand(node)):
@@ -153,7 +153,7 @@ def _back(node: Node, found: list[Node]) -> Node:
             found.extend(_inside(node))
         elif node.target in PLACES:
             found.append(node)
-        elif (before := base_before(node)) is not None:
+        elif (before := old_base(node)) is not None:
             node = before
             continue
         elif node.target not in SAME_ELEMENTS:

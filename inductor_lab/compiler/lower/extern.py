@@ -20,7 +20,7 @@ from inductor_lab.compiler.ir.ops import ELEMENTS
 from inductor_lab.compiler.ir.program import BufferView, ExternArg
 from inductor_lab.compiler.lower.builder import Builder, TensorMeta, size_of, source_line
 from inductor_lab.compiler.lower.chains import PLACES
-from inductor_lab.compiler.lower.number import made_of_numbers
+from inductor_lab.compiler.lower.number import expression_of_numbers
 from inductor_lab.compiler.lower.registry import Operator
 from inductor_lab.compiler.lower.tensor import TensorValue, layout_of
 
@@ -57,7 +57,7 @@ def _in_place(
     if strides is None or x.dtype not in ELEMENTS:
         return None
     packet = getattr(aten, op._schema.name.removeprefix("aten::") + "_")
-    copy = build.whole_copy(x)
+    copy = build.copy_buffer(x)
     given = [argument(build, a) for a in (copy, *args[1:])]
     named = {name: argument(build, a) for name, a in kwargs.items()}
     name = str(getattr(packet, op._overloadname))
@@ -218,7 +218,7 @@ def to_device(build: Builder, op: Operator, given: Any) -> Any:
 def transfer(build: Builder, value: TensorValue, device: str) -> TensorValue:
     """A copy of `value` on another device; a tensor that is computed from numbers is computed
     there."""
-    if (number := made_of_numbers(build.steps, value)) is not None:
+    if (number := expression_of_numbers(build.steps, value)) is not None:
         return build.pointwise(number, TensorMeta((), (), value.dtype, device))
     source, layout = build.strided(value)
     stride = TensorMeta(layout.size, layout.stride, value.dtype, device).layout.stride

@@ -88,7 +88,7 @@ from inductor_lab.compiler.lower.passes.split_reductions import split_reductions
 from inductor_lab.compiler.lower.passes.split_softmax import softmax_from_parts
 from inductor_lab.compiler.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.compiler.lower.tensor import TensorValue, identity, layout_of, same_strides
-from inductor_lab.compiler.rewrite.aliases import asks_storage, storage_of
+from inductor_lab.compiler.rewrite.aliases import has_absolute_offset, storage_of
 from inductor_lab.compiler.torch_door import torch_api
 
 aten = torch.ops.aten
@@ -153,7 +153,7 @@ class _Walk:
         self.inputs: list[Input] = []
         self.outputs: tuple[Output, ...] = ()
         self.callees: dict[str, Any] = {}
-        self.assumed = torch_api.taken_for_equal(module)
+        self.assumed = torch_api.deferred_equalities(module)
         self.to_storage = leading_to_storage(module.graph)
         self.spread: dict[torch.fx.Node, BufferView] = {}
         """Nodes whose results have gaps in memory → the view with these gaps."""
@@ -318,7 +318,7 @@ class _Walk:
         results = node.args[0]
         results = results if isinstance(results, tuple | list) else (results,)
         first = len(results) - len(self.writes)
-        own = min(first, len(torch_api.given_back(node)))
+        own = min(first, len(torch_api.forward_results(node)))
         returned: dict[Output, Any] = {}
         self.outputs = (
             *(self._result(result, returned) for result in results[:own]),
@@ -342,7 +342,7 @@ class _Walk:
         viewed = self._within(base, fake) if apart else None
         if viewed is None and output.buffer != value.buffer:
             viewed = self._part_of(value, fake)
-        if viewed and asks_storage(result) and base in self._updates():
+        if viewed and has_absolute_offset(result) and base in self._updates():
             return self._placed(output, viewed.layout, None, size_of(fake.storage_offset()))
         if viewed and symbols_in((viewed.layout.offset,)) <= self.build.symbols:
             return viewed

@@ -29,7 +29,7 @@ def may_write_inputs(inputs: Sequence[Any]) -> bool:
     return not any(given.is_neg() for given in inputs if isinstance(given, torch.Tensor))
 
 
-def written_apart(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[Write, ...]]:
+def extract_writes(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[Write, ...]]:
     """The graph with one more result for each input that it writes to, and these writes in order.
 
     It is the module itself if there are no writes.

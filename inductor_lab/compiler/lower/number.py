@@ -20,7 +20,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanFunction
 
 from inductor_lab.compiler.ir.expr import Const, Expr, Load, Op, SizeValue, size_value
-from inductor_lab.compiler.ir.index import is_whole, simplify_size
+from inductor_lab.compiler.ir.index import is_integer_size, simplify_size
 from inductor_lab.compiler.ir.program import Pointwise, Step
 from inductor_lab.compiler.lower.tensor import TensorValue
 
@@ -55,10 +55,10 @@ def number(value: sympy.Basic, make: MakeOp, read: Read) -> Expr:
     if isinstance(value, Test):
         if type(value) not in RELATIONS:
             return read(value)
-        exact = all(map(is_whole, value.args))
+        exact = all(map(is_integer_size, value.args))
         sides = (_whole(side) if exact else _real(side, make, read) for side in value.args)
         return make(RELATIONS[type(value)], *sides)
-    return _whole(value) if is_whole(value) else _real(value, make, read)
+    return _whole(value) if is_integer_size(value) else _real(value, make, read)
 
 
 def _whole(value: sympy.Expr) -> Expr:
@@ -68,7 +68,7 @@ def _whole(value: sympy.Expr) -> Expr:
 def _real(value: sympy.Expr, make: MakeOp, read: Read) -> Expr:
     if value.is_number:
         return Const(float(value), torch.float64)
-    if is_whole(value):
+    if is_integer_size(value):
         return SizeValue(simplify_size(value), torch.float64)
     name = type(value).__name__
     operation = FLOAT_OPS.get(name, "")
@@ -96,7 +96,7 @@ def _is_defined(operation: str, args: Sequence[sympy.Expr]) -> bool:
             return True
 
 
-def made_of_numbers(steps: Sequence[Step], value: TensorValue) -> Expr | None:
+def expression_of_numbers(steps: Sequence[Step], value: TensorValue) -> Expr | None:
     """The expression of a 0-dim tensor that is computed only from numbers; None for other tensors.
 
     Such a tensor need not be copied between devices.

@@ -284,7 +284,7 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
 
     A dense buffer is a row-major array of its dimensions, sorted by their strides.
     """
-    if not is_dense(buffer.layout) or not stays_in(target, buffer.layout):
+    if not is_dense(buffer.layout) or not is_within_storage(target, buffer.layout):
         return None
     flat = target.element(identity(target.size)) - buffer.layout.offset
     sizes = buffer.layout.size
@@ -294,7 +294,7 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
     return replace(value, shape=target.size, index=at)
 
 
-def stays_in(target: Layout, storage: Layout) -> bool:
+def is_within_storage(target: Layout, storage: Layout) -> bool:
     """Is the view inside the storage for all values of the symbols?"""
     room = add_sizes(storage.offset, storage.numel), mul_sizes(target.storage_size, -1)
     before = add_sizes(target.offset, mul_sizes(storage.offset, -1))

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from inductor_lab.compiler.torch_door.torch_api import expression_of, given_back
+from inductor_lab.compiler.torch_door.torch_api import expression_of, forward_results
 
 aten = torch.ops.aten
 
@@ -69,7 +69,7 @@ def storage_of(node: Node) -> Node:
     return found
 
 
-def asks_storage(node: Node) -> bool:
+def has_absolute_offset(node: Node) -> bool:
     """Does a view have an explicit storage offset, independent of its argument's offset?"""
     strided = (n for n in _looks_into(node) if n.target is aten.as_strided.default)
     return any(n.args[3:4] not in ((), (None,)) for n in strided)
@@ -127,7 +127,7 @@ class Aliases:
         old_base, new_base = base_of(old), base_of(new)
         if old_base is new_base:
             # autograd records for each result tensor whether it requires a gradient
-            return not {old, new} <= set(given_back(self.graph.output_node()))
+            return not {old, new} <= set(forward_results(self.graph.output_node()))
         if {old_base, new_base} & self.written or old_base in self.raw:
             return False
         is_fresh = new_base.op == "call_function" and not escapes(new_base)

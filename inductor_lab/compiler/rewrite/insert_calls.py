@@ -30,7 +30,7 @@ class Adder:
         return new
 
 
-def written_out(
+def inline_definition(
     node: Node, definition: Callable[..., Any], table: Mapping[Any, Callable[..., Any]]
 ) -> None:
     """Replace a node by the calls of `definition` with the node's arguments.

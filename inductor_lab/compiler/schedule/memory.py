@@ -31,8 +31,8 @@ from inductor_lab.compiler.ir.program import (
     Scan,
     Scatter,
     Step,
-    continued_by,
     read_by,
+    storage_bases,
     views_in,
     written_by,
 )
@@ -59,7 +59,7 @@ def plan_memory(
         if isinstance(step, Group):
             plan.reuse_in(position, step)
         else:
-            plan.reuse_base_storage(position, continued_by(step))
+            plan.reuse_base_storage(position, storage_bases(step))
     freed: dict[int, list[str]] = {}
     taken = set(plan.reuse.values())
     for life in lifetimes:
@@ -134,7 +134,7 @@ def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep | Step]) -> dic
             sent.update(dict.fromkeys(made_by(step), needed))
         last.update(dict.fromkeys(used, position))
     last.update(dict.fromkeys((name for names in sent.values() for name in names), len(steps)))
-    last.update(dict.fromkeys(program.leaving, len(steps)))
+    last.update(dict.fromkeys(program.output_buffers, len(steps)))
     for step in reversed(steps):
         if isinstance(step, ExternCall) and may_alias(step):
             end = max((last[name] for name in made_by(step)), default=0)
@@ -229,7 +229,7 @@ class _Plan:
         """Find a storage for each result of a group; a scatter uses the storage of its base."""
         (nest, *_) = group.nests
         if isinstance(nest, Scatter):
-            self.reuse_base_storage(position, continued_by(nest))
+            self.reuse_base_storage(position, storage_bases(nest))
             return
         readers = Readers(group)
         for name in made_by(group):

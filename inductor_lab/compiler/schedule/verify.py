@@ -54,7 +54,7 @@ def _verify_group(group: Group) -> None:
             continue
         assert outer <= set(nest.axes), f"{where} does not visit all outer axes"
         if isinstance(nest, Scatter):
-            assert outer == set(real_axes(nest.apart)), f"{where}: its points may collide"
+            assert outer == set(real_axes(nest.disjoint_axes)), f"{where}: its points may collide"
             assert len(group.nests) == 1, f"{where}: a scatter shares its kernel with another nest"
             continue
         assert not names & {axis.name for axis in inner}, f"{where}: two axes have the same name"
@@ -102,7 +102,7 @@ def _verify_order(schedule: Schedule) -> None:
         twice = ready.intersection(made_by(step))
         assert not twice, f"{sorted(twice)} are stored twice"
         ready.update(made_by(step))
-    outputs = program.leaving
+    outputs = program.output_buffers
     assert outputs <= ready, f"outputs {sorted(outputs - ready)} are never stored"
     used = outputs.union(*(needed_by(step) for step in schedule.steps))
     for group in schedule.groups:
@@ -113,7 +113,7 @@ def _verify_order(schedule: Schedule) -> None:
 def _verify_memory(schedule: Schedule) -> None:
     plan = schedule.memory
     lives = {life.buffer: life for life in plan.lifetimes}
-    outputs = schedule.program.leaving
+    outputs = schedule.program.output_buffers
     assert len(set(plan.reuse.values())) == len(plan.reuse), "two buffers reuse the same storage"
     continued = storages_continued(schedule.program.steps)
     for new, old in plan.reuse.items():

@@ -313,7 +313,7 @@ def rename_symbol(fake: FakeTensor, old: sympy.Symbol, new: sympy.Symbol) -> Non
         shapes._set_replacement(old, new, "the same number, traced twice")
 
 
-def taken_for_equal(module: torch.fx.GraphModule) -> list[sympy.Basic]:
+def deferred_equalities(module: torch.fx.GraphModule) -> list[sympy.Basic]:
     """Equalities of unbacked sizes that torch assumed because an operator needs them.  torch keeps
     these assertions outside the graph."""
     fakes = (node.meta.get("val") for node in module.graph.nodes)
@@ -437,7 +437,7 @@ def inputs_among(graph: torch.fx.Graph, positions: frozenset[int]) -> frozenset[
     return frozenset(name for name, what in plain if what.idx in positions)
 
 
-def given_back(output: torch.fx.Node) -> tuple[Any, ...]:
+def forward_results(output: torch.fx.Node) -> tuple[Any, ...]:
     """The results of a graph without the values saved for its backward, which come last."""
     results = output.args[0]
     results = results if isinstance(results, tuple | list) else (results,)

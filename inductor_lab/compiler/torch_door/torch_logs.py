@@ -23,13 +23,13 @@ _trace_structured = optional("torch._logging.trace_structured", lambda *given, *
 _artifact_logger = optional("torch._logging.getArtifactLogger")
 
 
-def tell_trace(kind: str, text: Callable[[], str]) -> None:
+def write_trace_artifact(kind: str, text: Callable[[], str]) -> None:
     """Write an artifact to torch's structured trace; `text` is called only if there is a
     listener."""
     _trace_structured("artifact", lambda: {"name": kind, "encoding": "string"}, payload_fn=text)
 
 
-def tell_log(artifact: str, text: Callable[[], str]) -> None:
+def write_log(artifact: str, text: Callable[[], str]) -> None:
     """Write a line for `TORCH_LOGS`; `text` is called only if that artifact is enabled."""
     # torch prints the records of child loggers of its own
     log = _artifact_logger("torch.inductor_lab", artifact) if _artifact_logger else None
@@ -92,7 +92,7 @@ class Shared:
                     self._end()
 
 
-def heard(logger: logging.Logger) -> Shared:
+def shared_listener(logger: logging.Logger) -> Shared:
     """Inside a block the logger passes all records to its handlers.
 
     The previous handlers are restored afterwards (torch's own may remove itself when it gets a
@@ -114,9 +114,9 @@ def heard(logger: logging.Logger) -> Shared:
     return Shared(begin)
 
 
-_TRACES = heard(TRACE_LOGGER)
+_TRACES = shared_listener(TRACE_LOGGER)
 _INSTRUCTION_LOGGER = logging.getLogger("torch._dynamo.symbolic_convert.__trace_bytecode")
-_INSTRUCTIONS = heard(_INSTRUCTION_LOGGER)
+_INSTRUCTIONS = shared_listener(_INSTRUCTION_LOGGER)
 
 
 @contextlib.contextmanager

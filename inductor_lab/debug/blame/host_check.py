@@ -91,7 +91,7 @@ class HostCheck:
                 nests = [n for g in step.parts for n in (*g.nests, *g.inlined.values())]
             for nest in nests:
                 found.update(dict.fromkeys(read_by(nest), position))
-        return {**found, **dict.fromkeys(self.part.loops.leaving, len(schedule.steps))}
+        return {**found, **dict.fromkeys(self.part.loops.output_buffers, len(schedule.steps))}
 
 
 def _buffer(output: Any) -> str:

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from inductor_lab.compiler.base.display import asked_for, write_text
+from inductor_lab.compiler.base.display import write_errors, write_text
 from inductor_lab.compiler.base.errors import CompileFailed, UnknownTarget
 from inductor_lab.compiler.codegen.cpp.printer import by_name, translation_unit
 from inductor_lab.compiler.codegen.kernel import Kernel
@@ -159,7 +159,7 @@ def _this_gpu() -> str:
 
 
 def _made(folder: Path) -> Path:
-    with asked_for(folder, "folder of files"):
+    with write_errors(folder, "folder of files"):
         folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -165,7 +165,7 @@ def _inputs_of_graph(graph: FxGraph) -> Iterator[Wanted]:
 def _inputs_of_program(
     program: LoopProgram, fits: Callable[[Buffer, Any], bool]
 ) -> Iterator[Wanted]:
-    used = program.leaving.union(*map(read_by, program.steps))
+    used = program.output_buffers.union(*map(read_by, program.steps))
     for declared in program.inputs:
         if isinstance(declared, sympy.Symbol):
             yield Wanted(str(declared), "a number", _is_no_tensor)

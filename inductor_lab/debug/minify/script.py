@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.compiler.base.display import asked_for
+from inductor_lab.compiler.base.display import write_errors
 from inductor_lab.debug.faults.seeding import ACTIVE
 from inductor_lab.debug.isolate import Tell, apart
 from inductor_lab.debug.minify.candidate import Candidate
@@ -153,7 +153,7 @@ def write_files(minified: Minified, folder: Path, limit: float) -> Path:
     compiler and the call get so far within `limit` seconds; raises CannotWrite."""
     candidate = minified.candidate
     ast.parse(minified.script)
-    with asked_for(folder, "minified graph"):
+    with write_errors(folder, "minified graph"):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "repro.py").write_text(minified.script, encoding="utf-8")
         (folder / "log.txt").write_text("\n".join(map(str, minified.log)) + "\n", encoding="utf-8")

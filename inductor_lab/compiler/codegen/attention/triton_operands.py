@@ -26,7 +26,7 @@ from inductor_lab.compiler.codegen.parameters import kernel_parameters
 from inductor_lab.compiler.codegen.triton.blocks import power_of_2
 from inductor_lab.compiler.codegen.triton.expressions import Expressions, Value, signature
 from inductor_lab.compiler.codegen.triton.triton_ops import TRITON_OPS, TRITON_TYPES
-from inductor_lab.compiler.ir.index import Size, given_of, is_int, mul_sizes
+from inductor_lab.compiler.ir.index import Size, is_int, mul_sizes, size_arguments
 from inductor_lab.compiler.ir.program import views_in
 
 ROW, COLUMN = frozenset("x"), frozenset("r")
@@ -105,7 +105,7 @@ class Writer:
 
     def size(self, size: Size) -> str:
         """Return the text of a size, as an operand."""
-        parts = () if isinstance(size, int) else given_of(size)
+        parts = () if isinstance(size, int) else size_arguments(size)
         for part in parts:
             self.numbers.setdefault(part, f"ks{len(self.numbers)}")
         text = Expressions(TRITON_OPS, self.numbers, _no_load, _no_name)

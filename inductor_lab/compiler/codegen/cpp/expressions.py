@@ -58,7 +58,7 @@ class Writer:
         return self.places.get(name, name)
 
     def size(self, size: Size) -> str:
-        """Return a size as an expression of the kernel's parameters (see `ir.index.given_of`)."""
+        """Return a size as an expression of kernel parameters (see `ir.index.size_arguments`)."""
         if isinstance(size, int):
             return str(size)
         if size in self.symbols:

@@ -30,7 +30,7 @@ from inductor_lab.compiler.codegen.host.wrap_lines import WIDTH, wrapped
 from inductor_lab.compiler.codegen.kernel import Code, HostProgram, Kernel, Line
 from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.compiler.ir.higher_order import PREFIX, call_higher_order
-from inductor_lab.compiler.ir.index import Size, may_exceed, mul_sizes
+from inductor_lab.compiler.ir.index import Size, may_overflow, mul_sizes
 from inductor_lab.compiler.ir.interpret import find_operator
 from inductor_lab.compiler.ir.program import (
     Buffer,
@@ -346,7 +346,7 @@ class _Writer:
     def number(self, size: Size) -> str:
         """Return a size for a kernel or an operator, which accept 64-bit integers only."""
         text = self.size(size)
-        return f"{self.helper('int64')}({text})" if may_exceed(size) else text
+        return f"{self.helper('int64')}({text})" if may_overflow(size) else text
 
     def kernel_arguments(self, kernel: Kernel) -> Iterator[str]:
         """Yield the arguments of a call: addresses for C++, tensors for Triton or checked calls."""

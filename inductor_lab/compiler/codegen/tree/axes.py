@@ -28,7 +28,7 @@ from inductor_lab.compiler.ir.index import (
     mul_sizes,
     product,
 )
-from inductor_lab.compiler.ir.row_major import joined, parts_of
+from inductor_lab.compiler.ir.row_major import coordinates_at, flat_position
 
 SHORTEST_ROW = 16
 """An inner loop with fewer elements costs more than the divisions that it saves."""
@@ -63,7 +63,7 @@ def loop_space(
     loops = tuple(Axis(f"{letter}{k}", product(a.size for a in run)) for k, run in enumerate(runs))
     mapping: dict[Axis, Index] = {}
     for loop, run in zip(loops, runs, strict=True):
-        mapping.update(parts_of(Index.of(loop), run))
+        mapping.update(coordinates_at(Index.of(loop), run))
     return Space(loops, mapping)
 
 
@@ -76,7 +76,7 @@ def split_loop_space(axes: Sequence[Axis], seen: Sequence[Access], letter: str) 
     innermost = _by_stride(axes, seen)[-1:]
     flats = [access.flat for access in seen]
     parts = {axis: _parts(axis, flats, SHORTEST_ROW * (axis in innermost)) for axis in axes}
-    whole = {axis: joined(parts[axis]) for axis in axes}
+    whole = {axis: flat_position(parts[axis]) for axis in axes}
     cut = [replace(access, flat=access.flat.substitute(whole)) for access in seen]
     space = loop_space([part for axis in axes for part in parts[axis]], cut, letter)
     mapping = {axis: index.substitute(space.mapping) for axis, index in whole.items()}
@@ -92,7 +92,7 @@ def _parts(axis: Axis, flats: Sequence[Index], shortest: int) -> tuple[Axis, ...
     if length is None or count is None or hint(length) < shortest:
         return (axis,)
     rows, place = Axis(f"{axis.name} // {length}", count), Axis(f"{axis.name} % {length}", length)
-    cut = {axis: joined((rows, place))}
+    cut = {axis: flat_position((rows, place))}
     inside = [flat.substitute(cut) for flat in flats]
     if any(_divisors(flat, place) for flat in inside):
         return (axis,)

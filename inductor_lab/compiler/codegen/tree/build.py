@@ -33,7 +33,7 @@ from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp
 from inductor_lab.compiler.ir.index import Axis, Index, hint, product
 from inductor_lab.compiler.ir.ops import POSITIONS
 from inductor_lab.compiler.ir.program import Buffer, Reduction, Scan, Scatter
-from inductor_lab.compiler.ir.row_major import joined
+from inductor_lab.compiler.ir.row_major import flat_position
 from inductor_lab.compiler.schedule.schedule import Group
 
 
@@ -114,7 +114,8 @@ class _Builder:
         }
         if self.group.in_parts is not None:
             return Space(self.group.in_parts.axes, self.group.in_parts.places), inner
-        may_collide = any(isinstance(n, Scatter) and n.apart != n.axes for n in self.group.nests)
+        scatters = (nest for nest in self.group.nests if isinstance(nest, Scatter))
+        may_collide = any(nest.disjoint_axes != nest.axes for nest in scatters)
         if self.cut and not may_collide:
             return split_loop_space(self.group.axes, everything, "i"), inner
         return loop_space(self.group.axes, everything, "i", keep_order=may_collide), inner
@@ -222,7 +223,7 @@ class _Builder:
         """Add `value` to the part's running sum for this element of a row."""
         row = Temp(f"row_of_{placed.nest.buffer}", value.dtype)
         self.rows[row] = placed, loops
-        self.emitter.emit(Store(row.name, joined(loops), value, placed.nest.origins, "add"))
+        self.emitter.emit(Store(row.name, flat_position(loops), value, placed.nest.origins, "add"))
 
     def _emit_row_sums(self) -> None:
         """Zero the sums before the loop over the steps of a part; store them after the loop."""
@@ -233,7 +234,7 @@ class _Builder:
             )
             for axis in loops:
                 self.emitter.open(axis)
-            self._emit_store(placed, Load(row.name, (joined(loops),), row.dtype, origins))
+            self._emit_store(placed, Load(row.name, (flat_position(loops),), row.dtype, origins))
             self._wrap(loops, LoopKind.SERIAL)
 
     def _wrap(self, loops: tuple[Axis, ...], kind: LoopKind) -> None:
@@ -255,4 +256,4 @@ class _Builder:
         """Row-major position among the reduced axes, or the position along the scanned axis."""
         if isinstance(placed.nest, Scan):
             return Index.of(placed.nest.axis).substitute(self._mapping(placed))
-        return joined(placed.nest.reduce_axes).substitute(self._mapping(placed))
+        return flat_position(placed.nest.reduce_axes).substitute(self._mapping(placed))

@@ -40,7 +40,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
 from inductor_lab.compiler.codegen.tree.visit import is_innermost
 from inductor_lab.compiler.ir.expr import Const, Expr, IndexValue, Load, Op, SizeValue, Temp
 from inductor_lab.compiler.ir.index import Axis, Gathered, Index, Quotient, Size
-from inductor_lab.compiler.ir.interpret import Run, Symbols, concrete, room_for
+from inductor_lab.compiler.ir.interpret import Run, Symbols, concrete, empty_for
 from inductor_lab.compiler.ir.ops import POSITIONS, neutral
 from inductor_lab.compiler.ir.ops_torch import OPERATIONS, REDUCERS, nonzero_divisor, scatter_into
 from inductor_lab.compiler.ir.program import Buffer, ExternCall, Scatter
@@ -76,7 +76,7 @@ def _run_group(run: Run, group: Group, tree: Tree) -> None:
             if name in buffers and t.layout is torch.strided}  # fmt: skip
     for nest in group.nests:
         if nest.buffer in group.stored:
-            result = room_for(buffers[nest.buffer], run.symbols)
+            result = empty_for(buffers[nest.buffer], run.symbols)
             if isinstance(nest, Scatter):
                 result.copy_(run.env[nest.base])
             run.env[nest.buffer] = result

@@ -20,7 +20,7 @@ from inductor_lab.compiler.codegen.tree.loop_tree import (
 from inductor_lab.compiler.codegen.tree.visit import expressions, loads_in, places, walk
 from inductor_lab.compiler.ir.expr import Load
 from inductor_lab.compiler.ir.index import Axis, Index, hint, is_int, product
-from inductor_lab.compiler.ir.row_major import parts_of
+from inductor_lab.compiler.ir.row_major import coordinates_at
 
 
 def outer_loops(tree: tuple[Stmt, ...]) -> tuple[tuple[Axis, ...], tuple[Stmt, ...]]:
@@ -109,7 +109,7 @@ def row_places(body: tuple[Stmt, ...]) -> Iterator[Place]:
     for number, stmt in enumerate(body):
         flat = flattened(stmt) if isinstance(stmt, Loop) else None
         axes, inside = flat or ((), (stmt,))
-        one = parts_of(Index.of(Axis("rindex", product(axis.size for axis in axes))), axes)
+        one = coordinates_at(Index.of(Axis("rindex", product(axis.size for axis in axes))), axes)
         found: list[tuple[Load | Store, Index]] = [(x, x.index[0]) for x in loads_in(inside)]
         found += [(store, store.index) for store in walk(inside) if isinstance(store, Store)]
         for access, index in found:

@@ -202,7 +202,7 @@ class Expressions:
     # ---- sizes -------------------------------------------------------------------------------
 
     def size(self, size: Size) -> Value:
-        """Return a size as an expression of the kernel's parameters (see `ir.index.given_of`)."""
+        """Return a size as an expression of kernel parameters (see `ir.index.size_arguments`)."""
         if isinstance(size, int):
             return Value(str(size), atomic=size >= 0, number=True)
         if size in self.symbols:

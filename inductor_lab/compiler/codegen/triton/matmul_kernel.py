@@ -36,7 +36,7 @@ from inductor_lab.compiler.ir.expr import Load
 from inductor_lab.compiler.ir.index import Axis, Index, hint
 from inductor_lab.compiler.ir.match_matmul import Product, product_of
 from inductor_lab.compiler.ir.program import Buffer, Pointwise
-from inductor_lab.compiler.ir.row_major import parts_of
+from inductor_lab.compiler.ir.row_major import coordinates_at
 from inductor_lab.compiler.schedule.schedule import Group
 
 BAND = 8
@@ -172,7 +172,7 @@ class _Printer(Printer):
     def _along(self, name: str, axes: tuple[Axis, ...], dims: Dims) -> None:
         """Define axes as parts of one flattened position."""
         self.text.positions[name] = Value(name, dims)
-        self.text.axes.update(parts_of(Index.of(Axis(name, _count(axes))), axes))
+        self.text.axes.update(coordinates_at(Index.of(Axis(name, _count(axes))), axes))
 
     def _wide(self, place: str) -> str:
         return place if self.index_type == "int32" else f"({place}).to({self._index_dtype()})"

@@ -24,7 +24,7 @@ from inductor_lab.compiler.codegen.triton.expressions import Value, in_one_step,
 from inductor_lab.compiler.codegen.triton.triton_ops import TRITON_TYPES
 from inductor_lab.compiler.ir.expr import IndexValue, Load
 from inductor_lab.compiler.ir.index import Index, gathered_in, is_int, product
-from inductor_lab.compiler.ir.row_major import parts_of
+from inductor_lab.compiler.ir.row_major import coordinates_at
 
 
 class Printer(Accumulations):
@@ -66,7 +66,7 @@ class Printer(Accumulations):
 
     def _points(self) -> None:
         """Print `xindex`, the points that this program computes, and their mask."""
-        self.text.axes.update(parts_of(Index.of(self.blocks.xaxis), self.blocks.outer))
+        self.text.axes.update(coordinates_at(Index.of(self.blocks.xaxis), self.blocks.outer))
         if is_int(self.blocks.xnumel, 1):
             return
         if self.index_type == "int32":
@@ -225,7 +225,7 @@ class Printer(Accumulations):
             return
         axes, body = flat
         row = self.blocks.rows[product(axis.size for axis in axes)]
-        self.text.axes.update(parts_of(Index.of(row.axis), axes))
+        self.text.axes.update(coordinates_at(Index.of(row.axis), axes))
         self.row = row
         self.scanning = loop.kind is LoopKind.SCAN
         kept = [s.name for s in walk(body) if isinstance(s, Accumulate)]

@@ -13,7 +13,7 @@ import torch
 
 from inductor_lab.compiler.base.errors import LeftToATen
 from inductor_lab.compiler.ir.expr import Expr
-from inductor_lab.compiler.ir.index import Index, is_whole
+from inductor_lab.compiler.ir.index import Index, is_integer_size
 from inductor_lab.compiler.lower.builder import Builder, size_of
 from inductor_lab.compiler.lower.fits import must_fit
 from inductor_lab.compiler.lower.registry import lowers
@@ -79,7 +79,7 @@ def arange(build: Builder, *given: Any, **_: Any) -> TensorValue:
 def _counter(build: Builder, i: Index, start: Any, step: Any, dtype: torch.dtype) -> Expr:
     if not dtype.is_floating_point:
         start, step = (int(n) if isinstance(n, float) else n for n in (start, step))
-    whole = all(is_whole(sympy.sympify(n)) for n in (start, step))
+    whole = all(is_integer_size(sympy.sympify(n)) for n in (start, step))
     if not whole and not dtype.is_floating_point:
         raise LeftToATen("symbolic float converted to an integer")
     if whole:

@@ -97,20 +97,20 @@ def embedding(build: Builder, weight: TensorValue, indices: TensorValue, *_: Any
     build.need_elements(build.result.shape)
     at = identity(build.result.shape)
     row = build.gathered(build.load(indices, at[:-1]), weight.shape[0])
-    return build.pointwise(build.picked(weight, (row, at[-1])))
+    return build.pointwise(build.gather(weight, (row, at[-1])))
 
 
 @lowers(aten.gather.default)
 def gather(build: Builder, x: TensorValue, dim: int, index: TensorValue, **_: Any) -> TensorValue:
     """Along one dimension, the position given by `index`."""
-    return build.pointwise(build.picked(x, along(build, x, dim, index).index))
+    return build.pointwise(build.gather(x, along(build, x, dim, index).index))
 
 
 @lowers(aten.index_select.default)
 def index_select(build: Builder, x: TensorValue, dim: int, index: TensorValue) -> TensorValue:
     """Selected positions of one dimension."""
     build.need_elements(build.result.shape)
-    return build.pointwise(build.picked(x, slices(build, x, dim, index).index))
+    return build.pointwise(build.gather(x, slices(build, x, dim, index).index))
 
 
 @lowers(aten.index.Tensor, aten._unsafe_index.Tensor)
@@ -122,11 +122,11 @@ def index(build: Builder, x: TensorValue, indices: Sequence[TensorValue | None])
     target = indexed(build, x, given)
     known = pieces_along_last(build, x, given, target.shape)
     if known is None:
-        return build.pointwise(build.picked(x, target.index))
-    return build.pointwise(by_pieces(build, x, target.index, *known))
+        return build.pointwise(build.gather(x, target.index))
+    return build.pointwise(load_by_pieces(build, x, target.index, *known))
 
 
-def by_pieces(
+def load_by_pieces(
     build: Builder, x: TensorValue, places: Sequence[Index], dim: int, pieces: Sequence[Piece]
 ) -> Expr:
     """The element of x at `places`; the position in `dim` comes from pieces over the last axis."""

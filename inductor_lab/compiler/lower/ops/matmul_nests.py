@@ -32,7 +32,7 @@ def own_product(build: Builder, *args: Any) -> TensorValue | None:
         return None
     *biases, a, b = args
     meta, wide = build.result, torch.float32
-    shape = shape_seen(build.node)
+    shape = shape_of_view(build.node)
     seen = TensorMeta(shape, Layout.contiguous(shape).stride, meta.dtype, meta.device)
     at, terms = identity(shape), Axis("r0", a.shape[-1])
     batch, column, inner = at[: a.ndim - 2], at[-1], Index.of(terms)
@@ -47,7 +47,7 @@ def own_product(build: Builder, *args: Any) -> TensorValue | None:
     return reshape(build.pointwise(value, seen), meta.shape)
 
 
-def shape_seen(node: Node) -> tuple[int, ...]:
+def shape_of_view(node: Node) -> tuple[int, ...]:
     """The shape of a product, with the rows in the shape of its view."""
     shape: tuple[int, ...] = tuple(node.meta["val"].shape)
     seen = [tuple(user.meta["val"].shape) for user in node.users if user.target in VIEWS]

@@ -41,7 +41,7 @@ def call_mutating(build: Builder, node: Node, value: Callable[[Node], Any]) -> A
     fakes, olds = [base.meta["val"] for base in bases], [build.values[base] for base in bases]
     if not all(_fits(build, old, fake) for old, fake in zip(olds, fakes, strict=True)):
         return None
-    names, copies = written_arguments(op), [build.whole_copy(old) for old in olds]
+    names, copies = written_arguments(op), [build.copy_buffer(old) for old in olds]
     given: dict[str, Any] = {}
     for argument_of in op._schema.arguments:
         name = argument_of.name

@@ -36,7 +36,7 @@ from inductor_lab.compiler.lower.window import UNROLLED, Adaptive, Sliding, Wind
 aten = torch.ops.aten
 
 
-def each(given: Sequence[int] | int, count: int, default: Sequence[int] = ()) -> list[int]:
+def repeated(given: Sequence[int] | int, count: int, default: Sequence[int] = ()) -> list[int]:
     """One value per dimension: `3`, `[3]` and `[3, 3]` are equal; an empty list is the default."""
     values = [given] if isinstance(given, int) else list(given or default)
     return values if len(values) == count else values * count
@@ -52,8 +52,8 @@ def sliding(
 ) -> list[Window]:
     """One window for each dimension, from the arguments of a pooling operator."""
     n = len(sizes)
-    kernels = each(kernel, n)
-    parts = (kernels, each(stride, n, kernels), each(padding, n), each(dilation, n))
+    kernels = repeated(kernel, n)
+    parts = (kernels, repeated(stride, n, kernels), repeated(padding, n), repeated(dilation, n))
     return [Sliding(*one) for one in zip(sizes, results, *parts, strict=True)]
 
 
@@ -66,7 +66,7 @@ def adaptive(sizes: Sequence[Size], results: Sequence[Size]) -> list[Window]:
     return [Adaptive(*one) for one in zip(sizes, results, strict=True)]
 
 
-def in_turn(windows: Sequence[Window]) -> list[Sequence[Window]]:
+def window_passes(windows: Sequence[Window]) -> list[Sequence[Window]]:
     """The windows of each pass: one pass for all dimensions, or one for each dimension.
 
     If each row has one result, one pass reads it.
@@ -119,7 +119,7 @@ def max_pool(
     position of a NaN, and a larger number for all other elements.
     """
     sizes, keys = [w.size for w in windows], None
-    for passed in in_turn(windows):
+    for passed in window_passes(windows):
         x, keys = _max_pass(Pool(build, x, passed), keys, sizes)
     places = build.tensors[1]
     assert keys is not None, "there is at least one pass"
@@ -209,7 +209,7 @@ def mean_pool(
     """The sum of each window divided by the number of its elements."""
     meta = build.result
     wide, own = accumulator(x.dtype), identity(meta.shape)
-    for passed in in_turn(windows):
+    for passed in window_passes(windows):
         pool = Pool(build, x, passed)
         element = partial(pool.element, outside=0)
         x = fold(build, "sum", pool.kernel, element, _of_shape(meta, pool.shape).having(wide))

@@ -43,7 +43,13 @@ from inductor_lab.compiler.lower.chains import PLACES, REGIONS, SAME_ELEMENTS, P
 from inductor_lab.compiler.lower.fits import begin_of_slice, length_of_slice, need_shape, place_of
 from inductor_lab.compiler.lower.places import compare, inside, masked
 from inductor_lab.compiler.lower.registry import lowers
-from inductor_lab.compiler.lower.tensor import TensorValue, identity, overlaps, stays_in, unflatten
+from inductor_lab.compiler.lower.tensor import (
+    TensorValue,
+    identity,
+    is_within_storage,
+    overlaps,
+    unflatten,
+)
 
 aten = torch.ops.aten
 
@@ -157,14 +163,14 @@ def put(
         made = build.pointwise(everywhere())
         build.partial_writes.append(PartialWrite(made.buffer, x.buffer, answers))
         return made
-    return scattered(build, x, region, source)
+    return scatter_region(build, x, region, source)
 
 
-def scattered(
+def scatter_region(
     build: Builder, x: TensorValue, region: TensorValue, source: TensorValue
 ) -> TensorValue:
     """x with `source` in `region`, as a write to a copy of its buffer."""
-    base, value = build.whole_copy(x), build.load(source, identity(region.shape))
+    base, value = build.copy_buffer(x), build.load(source, identity(region.shape))
     whole = TensorValue.of(build.buffers[base.buffer])
     made = build.scatter(whole, region.shape, region.index, "store", value, distinct=True)
     build.parts[made.buffer].views.add(region.index)
@@ -298,12 +304,12 @@ def as_strided_scatter(
     if not fake.is_contiguous() or fake.storage_offset():
         raise LeftToATen
     layout = Layout(tuple(map(size_of, size)), tuple(map(size_of, stride)), size_of(offset or 0))
-    if layout.size != source.shape or not stays_in(layout, Layout.contiguous(x.shape)):
+    if layout.size != source.shape or not is_within_storage(layout, Layout.contiguous(x.shape)):
         raise LeftToATen("may exceed the storage")
     flat = layout.element(identity(source.shape))
     region = tensor.viewed(x, source.shape, tuple(unflatten(flat, x.shape)))
     if overlaps(layout):
-        base, value = build.whole_copy(x), build.load(source, identity(source.shape))
+        base, value = build.copy_buffer(x), build.load(source, identity(source.shape))
         whole = TensorValue.of(build.buffers[base.buffer])
         made = build.scatter(whole, region.shape, region.index, "store", value)
         return tensor.replaced(base, made.buffer)

@@ -41,7 +41,7 @@ def start(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorVa
     of x, so that the copy can be removed (`lower/passes/in_place.py`).
     """
     if x is not None and x.dtype == dtype and build.node in build.chains.home:
-        return build.whole_copy(x)
+        return build.copy_buffer(x)
     meta = build.result.having(dtype)
     zero = build.const(0, dtype)
     body = zero if x is None else build.load(x, identity(meta.shape))

@@ -43,7 +43,7 @@ from inductor_lab.compiler.lower.ops.reduce import (
     reduce_to,
     space_of,
 )
-from inductor_lab.compiler.lower.passes.gpu_rows import fit_at_hand, on_gpu
+from inductor_lab.compiler.lower.passes.gpu_rows import on_gpu, rows_fit
 from inductor_lab.compiler.lower.passes.split_reductions import (
     NEIGHBOURS,
     PROGRAMS_OF_COLUMNS,
@@ -140,7 +140,7 @@ def _stay_at_hand(build: Builder, x: TensorValue, space: Space, meta: TensorMeta
         return False
     place = _place(build, x, space)
     along = any(is_int(place.coefficient(axis), 1) for axis in space.reduce_axes)
-    return along and fit_at_hand(product(space.shape), space.count)
+    return along and rows_fit(product(space.shape), space.count)
 
 
 def _place(build: Builder, x: TensorValue, space: Space) -> Index:

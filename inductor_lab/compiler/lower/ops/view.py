@@ -37,20 +37,21 @@ from inductor_lab.compiler.rewrite.aliases import storage_of
 aten = torch.ops.aten
 
 
-def came_by(build: Builder, value: TensorValue) -> TensorValue:
+def add_origin(build: Builder, value: TensorValue) -> TensorValue:
     """Record this view node as one of the origins of the value."""
     return replace(value, origins=value.origins | build.origins)
 
 
 def as_view(view: Callable[..., TensorValue], build: Builder, x: Any, *given: Any) -> TensorValue:
     """A view operator whose arguments are those of `view`."""
-    return came_by(build, view(x, *given))
+    return add_origin(build, view(x, *given))
 
 
 lowers(aten.permute.default)(partial(as_view, tensor.permute))
 lowers(aten.unsqueeze.default)(partial(as_view, tensor.unsqueeze))
 lowers(aten.t.default)(partial(as_view, lambda x: tensor.permute(x, range(x.ndim)[::-1])))
-lowers(aten.alias.default, aten.detach.default, aten.lift_fresh.default, aten.lift.default)(came_by)
+SAME = (aten.alias.default, aten.detach.default, aten.lift_fresh.default, aten.lift.default)
+lowers(*SAME)(add_origin)
 
 
 @lowers(aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
@@ -59,13 +60,13 @@ def squeeze(build: Builder, x: TensorValue, dims: int | Sequence[int] | None = N
     given = [dims] if isinstance(dims, int) else range(x.ndim) if dims is None else dims
     chosen = [d % x.ndim for d in given if x.ndim]
     check_unbacked(build, [sympy.Ne(x.shape[d], 1) for d in chosen])
-    return came_by(build, tensor.drop(x, {d: ZERO for d in chosen if is_int(x.shape[d], 1)}))
+    return add_origin(build, tensor.drop(x, {d: ZERO for d in chosen if is_int(x.shape[d], 1)}))
 
 
 @lowers(aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 def view(build: Builder, x: TensorValue, *given: Any) -> TensorValue:
     """The same elements with another shape."""
-    return came_by(build, tensor.reshape(x, build.result.shape))
+    return add_origin(build, tensor.reshape(x, build.result.shape))
 
 
 @lowers(aten.transpose.int)
@@ -75,7 +76,7 @@ def transpose(build: Builder, x: TensorValue, dim0: int, dim1: int) -> TensorVal
         return x
     order = list(range(x.ndim))
     order[dim0], order[dim1] = order[dim1], order[dim0]
-    return came_by(build, tensor.permute(x, order))
+    return add_origin(build, tensor.permute(x, order))
 
 
 @lowers(aten.expand.default, torch.ops.prims.broadcast_in_dim.default)
@@ -90,13 +91,13 @@ def expand(build: Builder, x: TensorValue, *given: Any, **more: Any) -> TensorVa
     if build.node.target is torch.ops.prims.broadcast_in_dim.default:
         for d in sorted({*range(len(shape))}.difference(given[1])):
             x = tensor.unsqueeze(x, d)
-    return came_by(build, tensor.expand(x, shape))
+    return add_origin(build, tensor.expand(x, shape))
 
 
 @lowers(aten.select.int)
 def select(build: Builder, x: TensorValue, dim: int, index: Any) -> TensorValue:
     """One position of a dimension."""
-    return came_by(build, tensor.select(x, dim, place_of(build, x.shape[dim % x.ndim], index)))
+    return add_origin(build, tensor.select(x, dim, place_of(build, x.shape[dim % x.ndim], index)))
 
 
 @lowers(aten.slice.Tensor)
@@ -111,7 +112,7 @@ def slice_dim(
         build.number(str(OPERATORS.length_of_slice.default), (size, start, end, step), length)
     elif not build.unbacked.isdisjoint(symbols_in((start or 0, end or 0))):
         check_unbacked(build, [sympy.Eq(length, length_of_slice(build, size, start, end, step))])
-    return came_by(build, tensor.slice_dim(x, dim, first, step, length))
+    return add_origin(build, tensor.slice_dim(x, dim, first, step, length))
 
 
 CHECKED = frozenset({aten.select.int, aten.constant_pad_nd.default})
@@ -126,14 +127,14 @@ def diagonal(
     build: Builder, x: TensorValue, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> TensorValue:
     """The diagonal of two dimensions."""
-    return came_by(build, tensor.diagonal(x, offset, dim1, dim2, build.result.shape[-1]))
+    return add_origin(build, tensor.diagonal(x, offset, dim1, dim2, build.result.shape[-1]))
 
 
 @lowers(aten.unfold.default)
 def unfold(build: Builder, x: TensorValue, dim: int, size: int, step: int) -> TensorValue:
     """Sliding windows."""
     windows = build.result.shape[dim % x.ndim] if x.ndim else 1
-    return came_by(build, tensor.unfold(x, dim, size, step, windows))
+    return add_origin(build, tensor.unfold(x, dim, size, step, windows))
 
 
 @lowers(aten.as_strided.default)
@@ -164,7 +165,7 @@ def as_strided(
         args = (value, size, stride, offset if base is seen else size_of(start))
         made: TensorValue = fallback(build, aten.as_strided.default, args, {}, "unknown storage")
         return made
-    return came_by(build, found)
+    return add_origin(build, found)
 
 
 @lowers(
@@ -178,7 +179,7 @@ def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[Ten
     pieces, start = [], 0
     for meta in build.tensors:
         length = meta.shape[dim % x.ndim]
-        pieces.append(came_by(build, tensor.slice_dim(x, dim, start, 1, length)))
+        pieces.append(add_origin(build, tensor.slice_dim(x, dim, start, 1, length)))
         start = add_sizes(start, length)
     return tuple(pieces)
 
@@ -186,4 +187,4 @@ def split(build: Builder, x: TensorValue, sizes: Any, dim: int = 0) -> tuple[Ten
 @lowers(aten.unbind.int)
 def unbind(build: Builder, x: TensorValue, dim: int = 0) -> tuple[TensorValue, ...]:
     """Each position of a dimension as a tensor."""
-    return tuple(came_by(build, tensor.select(x, dim, n)) for n in range(len(build.tensors)))
+    return tuple(add_origin(build, tensor.select(x, dim, n)) for n in range(len(build.tensors)))

@@ -83,10 +83,10 @@ def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
     kept = needed(build, outputs)
     whole = _whole(build, kept, outputs)
     nests = [step for step in build.steps if not isinstance(step, ExternCall)]
-    partial = {id(n): [(n, v) for v in refusing(n)] for n in nests if n.buffer not in whole}
+    partial = {id(n): [(n, v) for v in checks_of(n)] for n in nests if n.buffer not in whole}
     if not any(partial.values()):
         return kept
-    made = {_over_own_axes(v) for n in nests if n.buffer in whole for v in refusing(n)}
+    made = {_over_own_axes(v) for n in nests if n.buffer in whole for v in checks_of(n)}
     steps, build.steps = build.steps, []
     for step in steps:
         build.steps.append(step)
@@ -136,7 +136,7 @@ def _spans(index: Sequence[Index], size: Sequence[Size]) -> bool:
     return True
 
 
-def refusing(nest: Nest) -> Iterator[Expr]:
+def checks_of(nest: Nest) -> Iterator[Expr]:
     """The checks of a nest: indices that it loads, as positions, and divisions of integers.
 
     Values under a mask are skipped, because only the elements that the mask selects are checked.

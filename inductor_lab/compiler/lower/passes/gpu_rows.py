@@ -50,7 +50,7 @@ def on_gpu(device: str, options: Options) -> bool:
     return device != "cpu" or options.target is not None
 
 
-def fit_at_hand(rows: Size, length: Size) -> bool:
+def rows_fit(rows: Size, length: Size) -> bool:
     """Can a GPU keep rows of this length, and are there enough rows to fill it?"""
     if not (isinstance(rows, int) and isinstance(length, int)):
         return False
@@ -59,7 +59,7 @@ def fit_at_hand(rows: Size, length: Size) -> bool:
     return LONGEST_HELD < length <= LONGEST_SHARED and alone and enough
 
 
-def at_hand(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction, Nest]]:
+def kept_rows(program: LoopProgram, options: Options) -> Iterator[tuple[Reduction, Nest]]:
     """Each reduction of rows that a GPU keeps, with each nest that visits all of its rows again and
     needs its result to do so."""
     long = {
@@ -102,7 +102,7 @@ def _reads_windows(nest: Nest) -> bool:
 def _may_be_kept(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
     rows, length = (product(axis.size for axis in axes) for axes in (nest.axes, nest.reduce_axes))
     exchanged = nest.kind in EXCHANGED and nest.body.dtype == torch.float32
-    return exchanged and fit_at_hand(rows, length) and not favours_columns(nest, buffers)
+    return exchanged and rows_fit(rows, length) and not favours_columns(nest, buffers)
 
 
 def volume(nest: Nest) -> int:

@@ -40,8 +40,8 @@ from inductor_lab.compiler.ir.program import (
     Pointwise,
     Scatter,
     Step,
-    continued_by,
     read_by,
+    storage_bases,
     views_in,
     written_by,
 )
@@ -124,7 +124,7 @@ def not_needed_later(candidate: Candidate) -> str | None:
     later = candidate.later_readers(candidate.source)
     if later:
         return f"{later[0]} reads {candidate.source} later"
-    if candidate.source in candidate.program.leaving:
+    if candidate.source in candidate.program.output_buffers:
         return f"{candidate.source} is a result"
     if found := candidate.taken.get(candidate.source):
         return f"{found} was written to the storage of {candidate.source} before"
@@ -138,7 +138,7 @@ def not_seen_by_library(candidate: Candidate) -> str | None:
     for step in candidate.steps[: candidate.place]:
         if not isinstance(step, ExternCall) or step.reason in ("library", "collective"):
             continue
-        results = [made for made in written_by(step) if made not in continued_by(step)]
+        results = [made for made in written_by(step) if made not in storage_bases(step)]
         touched = name in results or (name in read_by(step) and results)
         if touched and may_return_views(step):
             return f"{step.op} may return a view of its argument"
@@ -191,11 +191,11 @@ def places_known_before(candidate: Candidate) -> str | None:
 
 def in_place(program: LoopProgram, options: Options) -> LoopProgram:
     """The program without the copies that writes do not need, and a decision on each write."""
-    if not any(map(continued_by, program.steps)):
+    if not any(map(storage_bases, program.steps)):
         return program
     work = _Work(program, options)
     for place in range(len(work.steps)):
-        for new, base in continued_by(program.steps[place]).items():
+        for new, base in storage_bases(program.steps[place]).items():
             work.consider(place, new, base)
     steps = work.result
     made = {name for step in steps for name in written_by(step)}

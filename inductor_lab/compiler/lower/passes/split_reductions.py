@@ -42,11 +42,11 @@ from inductor_lab.compiler.ir.program import (
     Reduction,
     read_by,
 )
-from inductor_lab.compiler.ir.row_major import parts_of
+from inductor_lab.compiler.ir.row_major import coordinates_at
 from inductor_lab.compiler.lower.passes.gpu_rows import (
     ENOUGH_PROGRAMS,
-    at_hand,
     favours_columns,
+    kept_rows,
     numel,
     volume,
 )
@@ -107,8 +107,8 @@ def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
     """The program with every reduction split that is one of two over the same rows, or that Triton
     will run, that is long enough, and whose rows a GPU does not keep at hand."""
     splitter = _Splitter(program.buffers)
-    beside_rows = _beside_rows(program)
-    kept = {nest.buffer for pair in at_hand(program, options) for nest in pair}
+    beside_rows = _column_sums_of_visited_rows(program)
+    kept = {nest.buffer for pair in kept_rows(program, options) for nest in pair}
     for step in program.steps:
         cut = None
         if isinstance(step, Reduction):
@@ -183,7 +183,7 @@ def _cut(axes: tuple[Axis, ...], wanted: int, least: int) -> Cut:
     return Cut(axes, -(-size // length), length, exact=False)
 
 
-def _beside_rows(program: LoopProgram) -> set[str]:
+def _column_sums_of_visited_rows(program: LoopProgram) -> set[str]:
     """Sums of columns over the rows that another nest visits too, which waits for none of them: one
     that is pointwise and stored, and reads all that these sums read of the rows, directly or
     through other pointwise nests; or a reduction of rows that reads at least half of it."""
@@ -192,7 +192,7 @@ def _beside_rows(program: LoopProgram) -> set[str]:
     by_rows: list[tuple[int, frozenset[str], frozenset[str], float]] = []
     by_columns: dict[int, dict[str, frozenset[str]]] = {}
     calls = [step for step in program.steps if isinstance(step, ExternCall)]
-    stored = program.leaving.union(*map(read_by, calls))
+    stored = program.output_buffers.union(*map(read_by, calls))
     elements = {name: numel(buffer.layout.size) for name, buffer in program.buffers.items()}
     for nest in program.nests:
         direct = read_by(nest)
@@ -258,7 +258,7 @@ class _Splitter:
     def partial(self, nest: Reduction, kind: str, cut: Cut, what: str) -> str:
         """The buffer with the result of each part."""
         place = cut.position
-        body = nest.body.substitute(parts_of(place, cut.axes))
+        body = nest.body.substitute(coordinates_at(place, cut.axes))
         if not cut.exact:
             size = product(axis.size for axis in cut.axes)
             test = (IndexValue(place, torch.int64), size_value(size))

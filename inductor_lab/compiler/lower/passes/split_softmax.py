@@ -34,7 +34,7 @@ from inductor_lab.compiler.ir.program import (
     Reduction,
     Step,
 )
-from inductor_lab.compiler.lower.passes.gpu_rows import ENOUGH_PROGRAMS, at_hand
+from inductor_lab.compiler.lower.passes.gpu_rows import ENOUGH_PROGRAMS, kept_rows
 from inductor_lab.compiler.lower.passes.split_reductions import in_triton
 
 LONG_ROW = 16384
@@ -75,7 +75,7 @@ def softmax_from_parts(program: LoopProgram, options: Options) -> LoopProgram:
     ]
     if not found:
         return program
-    pairs = at_hand(program, options)
+    pairs = kept_rows(program, options)
     normalized = {reduced.buffer for reduced, again in pairs if isinstance(again, Pointwise)}
     found = [one for one in found if one.sum.buffer not in normalized]
     buffers = dict(program.buffers)

@@ -32,7 +32,7 @@ from torch.fx import Node
 
 from inductor_lab.compiler.base.errors import working_on
 from inductor_lab.compiler.capture.operands import items_of, operand
-from inductor_lab.compiler.ir.library_ops import onednn_knows
+from inductor_lab.compiler.ir.library_ops import onednn_supports
 from inductor_lab.compiler.ir.rules import HALF
 from inductor_lab.compiler.rewrite.insert_calls import Adder
 
@@ -123,7 +123,7 @@ def padded_product(node: Node) -> Node | None:
 def widened_product(node: Node) -> Node | None:
     """The product of 16-bit numbers in float32, if oneDNN has no 16-bit product for this CPU."""
     value = node.meta["val"]
-    if value.dtype not in HALF or onednn_knows(value.dtype):
+    if value.dtype not in HALF or onednn_supports(value.dtype):
         return None
     if node.target in OF_MATRICES:
         a, b = (operand(node, len(node.args) + n).meta["val"] for n in (-2, -1))

@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 DROPOUTS = (torch.nn.functional.dropout, torch.dropout)
 
 
-def take_out_idle_dropout(module: GraphModule) -> None:
+def remove_idle_dropout(module: GraphModule) -> None:
     """Replace the results by the arguments, also in nested graphs."""
     for part in [part for part in module.modules() if isinstance(part, GraphModule)]:
         for function in DROPOUTS:

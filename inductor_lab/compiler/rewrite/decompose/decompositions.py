@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.compiler.rewrite.decompose.eager_dtype_checks import left_whole_if_refused
+from inductor_lab.compiler.rewrite.decompose.eager_dtype_checks import keep_rejected_operators
 from inductor_lab.compiler.rewrite.decompose.foreach import foreach_decompositions
 from inductor_lab.compiler.rewrite.decompose.own_definitions import DEFINITIONS
 from inductor_lab.compiler.torch_door.torch_api import core_decompositions, known_decompositions
@@ -57,7 +57,7 @@ def decomposition_table(lowered: frozenset[Any]) -> dict[Any, Decomposition]:
     known = known_decompositions()
     table = {op: made for op, made in core_decompositions().items() if op not in lowered}
     added = {op: known[op] for op in ADDED if op in known}
-    return left_whole_if_refused(table | added | FOREACH | own)
+    return keep_rejected_operators(table | added | FOREACH | own)
 
 
 def _multiply_add(a: Any, b: Any, c: Any) -> Any:

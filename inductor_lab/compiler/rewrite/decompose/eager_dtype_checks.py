@@ -110,7 +110,7 @@ def _letters(given: Any) -> str:
     return "".join(found)
 
 
-def left_whole_if_refused(table: Mapping[Any, Callable[..., Any]]) -> dict[Any, Any]:
+def keep_rejected_operators(table: Mapping[Any, Callable[..., Any]]) -> dict[Any, Any]:
     """Definitions that leave an operator in the graph if eager mode rejects its arguments."""
 
     def definition(operator: Any, made: Callable[..., Any], *given: Any, **more: Any) -> Any:

@@ -233,7 +233,7 @@ def single_nest_cluster(facts: NestFacts, buffers: Mapping[str, Buffer]) -> Clus
     loads: Loads = {}
     for buffer, place in facts.loads:
         loads.setdefault(buffer, {})[place] = access(place, facts.loops, buffers[buffer].layout)
-    axes = real_axes(nest.apart if isinstance(nest, Scatter) else nest.axes)
+    axes = real_axes(nest.disjoint_axes if isinstance(nest, Scatter) else nest.axes)
     if isinstance(nest, Scan):
         axes = tuple(axis for axis in axes if axis != nest.axis)
     return Cluster(axes, (Member(facts, {}, loads),), {}, frozenset({facts.buffer}), buffers)

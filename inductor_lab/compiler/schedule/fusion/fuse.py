@@ -77,7 +77,7 @@ def _decision(write: PartialWrite) -> Decision:
 
 def live_steps(program: LoopProgram) -> tuple[Step, ...]:
     """The extern calls, and the nests that an output or an extern call needs."""
-    needed = set(program.leaving)
+    needed = set(program.output_buffers)
     live: list[Step] = []
     for step in reversed(program.steps):
         if isinstance(step, ExternCall) or not needed.isdisjoint(written_by(step)):

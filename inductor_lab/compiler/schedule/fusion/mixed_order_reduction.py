@@ -22,7 +22,7 @@ from math import prod
 from inductor_lab.compiler.ir.gpu_sizes import LONGEST_HELD
 from inductor_lab.compiler.ir.index import Axis, Index, hint, is_int, product
 from inductor_lab.compiler.ir.program import Reduction
-from inductor_lab.compiler.ir.row_major import joined, parts_of
+from inductor_lab.compiler.ir.row_major import coordinates_at, flat_position
 from inductor_lab.compiler.schedule.facts import Place, real_axes
 from inductor_lab.compiler.schedule.fusion.align import places_of
 from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member, with_loads
@@ -116,11 +116,11 @@ def _visit(
     sizes = {axis.size for axis in (*inside, *places)}
     if len(inside) != len(summed) + 1 or not all(isinstance(size, int) for size in sizes):
         return None
-    whole = joined(tuple(places)).substitute(places)
+    whole = flat_position(tuple(places)).substitute(places)
     order = tuple(sorted(whole.axes(), key=lambda axis: -hint(whole.coefficient(axis))))
     as_long = product(axis.size for axis in places) == product(axis.size for axis in inside)
-    once = set(order) == inside and whole == joined(order)
-    by_parts = as_long and once and parts_of(whole, tuple(places)) == places
+    once = set(order) == inside and whole == flat_position(order)
+    by_parts = as_long and once and coordinates_at(whole, tuple(places)) == places
     return Visit(places, order) if by_parts else None
 
 
@@ -148,7 +148,7 @@ def _with_row_axes(
     in_parts = InParts(names[part], steps, {a: p.substitute(new) for a, p in visit.places.items()})
     if given not in (None, in_parts):
         return None
-    moved = {**new, **parts_of(joined(outer), inside)}
+    moved = {**new, **coordinates_at(flat_position(outer), inside)}
     members = []
     for member in sums.members:
         nest = member.facts.nest

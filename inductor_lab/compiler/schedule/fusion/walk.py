@@ -17,8 +17,8 @@ from inductor_lab.compiler.ir.program import (
     LoopProgram,
     Scatter,
     Step,
-    continued_by,
     read_by,
+    storage_bases,
     symbols_of,
     written_by,
 )
@@ -76,7 +76,7 @@ class Walk:
         self.buffers, self.steps, self.options = program.buffers, steps, options
         self.facts: dict[str, NestFacts] = {}
         self.readers: dict[str, list[str]] = {}
-        self.kept = set(program.leaving)
+        self.kept = set(program.output_buffers)
         sources: list[set[int]] = []
         maker: dict[str, int] = {}
         loading: dict[str, set[int]] = {}
@@ -95,7 +95,7 @@ class Walk:
                     self.readers.setdefault(name, []).append(step.buffer)
             known = {binders[s] for s in symbols_of(step) if s in binders} if binders else set()
             before = {maker[name] for name in names if name in maker} | known - {position}
-            for base in continued_by(step).values():
+            for base in storage_bases(step).values():
                 self.overwriting[base] = position
                 before |= loading.get(base, set())  # these read the old value
             for name in names:

@@ -25,7 +25,7 @@ def limit_peak(
 
     `make` takes the buffers that a combo may allocate early.
     """
-    scheduled, combos = make(frozenset(program.leaving))
+    scheduled, combos = make(frozenset(program.output_buffers))
     memory = plan_memory(program, scheduled, steps)
     if memory.peak_after > MAX_HELD and any(decision.fused for decision in combos):
         waiting, fewer = make(frozenset(new_values(program)))

@@ -23,8 +23,8 @@ from inductor_lab.compiler.ir.program import (
     LoopProgram,
     Step,
     bound_by,
-    continued_by,
     read_by,
+    storage_bases,
     symbols_of,
     written_by,
 )
@@ -90,7 +90,7 @@ class Order:
 
 def storages_continued(steps: Iterable[Step]) -> dict[str, str]:
     """Buffer → the buffer whose storage it is written to."""
-    return {new: base for step in steps for new, base in continued_by(step).items()}
+    return {new: base for step in steps for new, base in storage_bases(step).items()}
 
 
 def made_for_inputs(program: LoopProgram) -> dict[str, str]:
