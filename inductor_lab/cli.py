@@ -112,6 +112,7 @@ def _parser() -> argparse.ArgumentParser:
 
     doctor = commands.add_parser("doctor", help="what this machine has, and what it lacks")
     doctor.add_argument("--measure", action="store_true", help="what threads and allocator give")
+    doctor.add_argument("--all", action="store_true", help="list every feature and required API")
     doctor.set_defaults(run=_doctor)
 
     # a parser of its own (course/command.py) reads all that follows, options too
@@ -236,7 +237,7 @@ def _warm(given: argparse.Namespace) -> int:
 def _doctor(given: argparse.Namespace) -> int:
     from inductor_lab.debug.doctor import report
 
-    doctor = report()
+    doctor = report(given.all)
     print(str(doctor))
     if given.measure:
         from inductor_lab.bench.surroundings import surroundings

@@ -55,19 +55,22 @@ class Row:
     found   what is there; "" if nothing is
     needed  whether inductor_lab cannot work without it
     todo    what to do about it, if it is missing
+    names   the list behind a count, which `--all` prints
     """
 
     name: str
     found: str
     needed: bool = False
     todo: str = ""
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Doctor:
-    """All that was found; made by `report`."""
+    """The result of `report`: one line for each thing; with `every_name`, lists of names too."""
 
     rows: tuple[Row, ...]
+    every_name: bool = False
 
     @property
     def healthy(self) -> bool:
@@ -83,6 +86,8 @@ class Doctor:
         for row in self.rows:
             text = row.found or ("MISSING" if row.needed else "none")
             first, *more = text.splitlines()
+            if self.every_name:
+                more += textwrap.wrap(", ".join(row.names), WIDTH)
             lines.append(f"{row.name:{width}}  {first}")
             lines += [f"{'':{width}}  {line.strip()}" for line in more]
             if row.todo and not row.found:
@@ -90,9 +95,9 @@ class Doctor:
         return "\n".join(lines)
 
 
-def report() -> Doctor:
+def report(every_name: bool = False) -> Doctor:
     """Look at everything, and compile, load and run a small C++ kernel."""
-    return Doctor(tuple(_rows()))
+    return Doctor(tuple(_rows()), every_name)
 
 
 def _rows() -> Iterator[Row]:
@@ -115,25 +120,30 @@ def _rows() -> Iterator[Row]:
     problem = trust_problem(Path(folder)) if folder else "no folder can be made"
     yield Row("compiled graphs", "" if problem else folder, todo=f"not kept on disk: {problem}")
     for extra, packages in EXTRAS.items():
-        for package in packages:
-            yield Row(package, _version(package), todo=f"pip install 'inductor-lab[{extra}]'")
+        yield from _packages(extra, packages)
+
+
+def _packages(extra: str, packages: Sequence[str]) -> Iterator[Row]:
+    """The packages of an extra in one row; a row for each that is missing."""
+    versions = {package: _version(package) for package in packages}
+    found = [f"{package} {number}" for package, number in versions.items() if number]
+    yield Row(f"[{extra}]", ", ".join(found), todo=f"pip install 'inductor-lab[{extra}]'")
+    for package, number in versions.items():
+        if found and not number:
+            yield Row(f"  {package}", "", todo=f"pip install 'inductor-lab[{extra}]'")
 
 
 def _names_of_torch() -> Iterator[Row]:
-    """Both tables of the door to torch; without the required names none of this could run."""
+    """The names that inductor_lab uses of torch; without the required ones this could not run."""
     required, optional = torch_names.REQUIRED, torch_names.OPTIONAL
     off = {name: torch_names.missing(name) for name in optional}
-    yield Row("  required of it", _listed(f"all {len(required)} required APIs found", required))
-    on = [name for name, lacking in off.items() if not lacking]
-    yield Row("  optional", _listed(f"{len(on)} of {len(off)} features enabled", on))
+    yield Row("  required APIs", f"all {len(required)} found", names=tuple(required))
+    on = tuple(name for name, lacking in off.items() if not lacking)
+    yield Row("  features", f"{len(on)} of {len(off)} enabled", names=on)
     for name, lacking in off.items():
         if lacking:
             todo = f"{optional[name].without}: there is no {', '.join(lacking)}"
             yield Row(f"  {name}", "", todo=todo)
-
-
-def _listed(first: str, names: Sequence[str]) -> str:
-    return "\n".join([first, *textwrap.wrap(", ".join(names), WIDTH)])
 
 
 def _compiler() -> Row:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_lab.debug import doctor as doctor_module
 from inductor_lab.debug.doctor import report
 
 
@@ -20,8 +21,18 @@ def test_a_machine_with_a_compiler_is_healthy() -> None:
     assert doctor.healthy
     text = str(doctor)
     assert "compiled, loaded and ran on" in text
-    for name in ("python", "torch", "C++ compiler", "OpenMP", "GPU", "cache", "jupyterlab"):
+    for name in ("python", "torch", "C++ compiler", "OpenMP", "GPU", "cache", "[notebook]"):
         assert f"\n{name} " in f"\n{text}"
+    assert len(text.splitlines()) <= 24, "one screen"
+    assert "memory pool" not in text and "memory pool" in str(report(every_name=True))
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(doctor_module.EXTRAS, "notebook", ("ipython", "no-such-package"))
+    rows = {row.name: row for row in report().rows}
+    assert rows["[notebook]"].found.startswith("ipython ")
+    missing = rows["  no-such-package"]
+    assert not missing.found and missing.todo == "pip install 'inductor-lab[notebook]'"
 
 
 def test_it_says_why_graphs_are_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
