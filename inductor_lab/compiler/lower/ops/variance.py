@@ -3,21 +3,22 @@
     var(x, dim 1)     mean[i] = (sum over r of x[i, r]) / n
                       squares[i] = sum over r of (x[i, r] - mean[i])²
 
-For a GPU those over several dimensions are put together from parts that one block holds, so the
-data is read once, unless it keeps the rows at hand (`lower/passes/gpu_rows.py`):
+On a GPU, variances over several dimensions are combined from parts that fit in one block, so that
+the data is read once, unless the GPU keeps the rows (`lower/passes/gpu_rows.py`):
 
     x[16, 64, 112, 112], dims 0, 2, 3     4 parts of 28 * 112 elements of each image and channel
 
-A sum of equal numbers is rounded, and what is wrong with their mean would count as a difference,
-which a norm makes as large as one.  So the mean is the first element and the mean of what others
-differ by, unless a sum is wider than the data, and exact.  Where neighbours in memory belong to
-different results (the channels last), such a guess makes one loop enough for a part:
+A sum of equal numbers is rounded, so their computed mean may differ from them, and a norm would
+scale this error up to one.  Therefore the mean is the first element plus the mean of the
+differences from it, unless the accumulator is wider than the data, so that the sum is exact.  If
+adjacent elements in memory belong to different results (channels last), this guess of the mean
+makes one loop per part sufficient:
 
     guess[p, i] = x[p, 0, i]
     off[p, i] = sum over r of x[p, r, i] - guess[p, i]
     squares[p, i] = (sum over r of (x[p, r, i] - guess[p, i])²) - off[p, i]² / n
 
-The guess is one of the values, so at most n times the bits that sums lose anyway are lost.
+The guess is one of the values, so the rounding error grows by at most a factor of n.
 
 Inductor: `lowering.py`, `var_mean_helper_`; `ir.py`, `WelfordReduction`.
 """
@@ -61,7 +62,8 @@ def var(
 ) -> TensorValue:
     """Mean of the squared differences from the mean, or its root, in two passes over the data.
 
-    On a CPU in double, as in eager: numbers far from zero have differences of few bits in float32.
+    On a CPU in double, as in eager mode: differences of numbers far from zero have few correct bits
+    in float32.
     """
     space = space_of(x, dims, keepdim)
     wide = accumulator(x.dtype) if in_triton(x.device, build.options) else torch.float64
@@ -73,7 +75,7 @@ def var(
 def var_mean(
     build: Builder, x: TensorValue, dims: Any = None, correction: Any = 1, keepdim: bool = False
 ) -> tuple[TensorValue, TensorValue]:
-    """The variance, and the mean from which it is taken."""
+    """The variance, and the mean that it uses."""
     space = space_of(x, dims, keepdim)
     spread, middle = build.tensors
     center, squares = _moments(build, x, space, middle.having(accumulator(x.dtype)))
@@ -86,7 +88,7 @@ def _moments(
 ) -> tuple[TensorValue, TensorValue]:
     """The mean, and the sum of squared differences from it."""
     triton = in_triton(x.device, build.options)
-    if triton and not _stay_at_hand(build, x, space, meta):
+    if triton and not _gpu_keeps_rows(build, x, space, meta):
         if parts := _parts_of_moments(build, x, space):
             return _moments_of_parts(build, x, space, meta, *parts)
     return _in_two_passes(build, x, space, meta)
@@ -95,7 +97,7 @@ def _moments(
 def _in_two_passes(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
-    """The mean, and the sum of squares of what is left of each value."""
+    """The mean, and the sum of the squared differences from it."""
     has_first = all(build.is_sure(0, 0, axis.size) for axis in space.reduce_axes)
     if has_first and meta.dtype == x.dtype:
         center = _from_first(build, x, space, meta)[-1]
@@ -108,7 +110,7 @@ def _in_two_passes(
 def _in_one_pass(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
-    """The same by one loop, with the first element for a guess of the mean."""
+    """The same in one loop, with the first element as a guess of the mean."""
     away, off, mean_off, center = _from_first(build, x, space, meta)
     about = reduce_to(build, "sum", build.op("square", away), space, meta)
     too_much = build.op("mul", off, mean_off)
@@ -119,7 +121,8 @@ def _in_one_pass(
 def _from_first(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[Expr, Expr, Expr, TensorValue]:
-    """How far each value is from the first one, the sum and the mean of that, and the mean."""
+    """The difference of each value from the first one, the sum and mean of the differences, and the
+    mean."""
     first = dict.fromkeys(space.reduce_axes, ZERO)
     at = tuple(index.substitute(first) for index in space.at)
     guess = build.convert(build.load(x, at), meta.dtype)
@@ -134,8 +137,8 @@ def _away_from(build: Builder, x: TensorValue, space: Space, center: Expr) -> Ex
     return build.op("sub", value, center)
 
 
-def _stay_at_hand(build: Builder, x: TensorValue, space: Space, meta: TensorMeta) -> bool:
-    """Does a GPU keep the rows for the squares, and for what is normalized by them?"""
+def _gpu_keeps_rows(build: Builder, x: TensorValue, space: Space, meta: TensorMeta) -> bool:
+    """Does a GPU keep the rows for the squares and for the normalization?"""
     if not on_gpu(x.device, build.options) or meta.dtype != torch.float32:
         return False
     place = _place(build, x, space)
@@ -144,7 +147,7 @@ def _stay_at_hand(build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 
 
 def _place(build: Builder, x: TensorValue, space: Space) -> Index:
-    """Where an element is in memory."""
+    """The position of an element in memory."""
     return build.buffers[x.buffer].layout.element(compose(x.index, x.shape, space.at))
 
 
@@ -153,8 +156,10 @@ SHORTEST_PART, FEWEST_PARTS = 32, 8
 
 
 def _parts_of_moments(build: Builder, x: TensorValue, space: Space) -> tuple[int, int] | None:
-    """The axis that is cut into parts, and how many of its elements one has, with all of the axes
-    inside.  None where parts are no better than the whole."""
+    """The axis that is split, and the number of its elements per part, including all inner axes.
+
+    None if parts have no advantage.
+    """
     axes = space.reduce_axes
     sizes = tuple(axis.size for axis in axes if isinstance(axis.size, int))
     if len(sizes) < len(axes):
@@ -169,7 +174,7 @@ def _parts_of_moments(build: Builder, x: TensorValue, space: Space) -> tuple[int
     place = _place(build, x, space)
     steps = tuple(place.coefficient(axis) for axis in axes[cut:])
     in_one_piece = steps == Layout.contiguous(sizes[cut:]).stride
-    # the longest part that a block holds, of several elements only in one piece of memory
+    # the longest part that fits in a block; a part of several elements must be contiguous in memory
     for count in range(LONGEST_HELD // inside if in_one_piece else 1, 0, -1):
         parts = prod(sizes[: cut + 1]) // count
         if sizes[cut] % count == 0 and parts >= FEWEST_PARTS and count * inside >= SHORTEST_PART:
@@ -178,13 +183,13 @@ def _parts_of_moments(build: Builder, x: TensorValue, space: Space) -> tuple[int
 
 
 def _across(build: Builder, x: TensorValue, space: Space) -> bool:
-    """Are neighbours in memory different results?"""
+    """Do adjacent elements in memory belong to different results?"""
     place = _place(build, x, space)
     return any(is_int(place.coefficient(axis), 1) for axis in axes_of(space.shape))
 
 
 def _parts_of_columns(sizes: Sequence[int], space: Space) -> tuple[int, int] | None:
-    """Parts in a number that fills a GPU, where columns are long."""
+    """Parts that fill a GPU, if columns are long."""
     points = product(space.shape)
     if not isinstance(points, int) or prod(sizes) <= LONGEST_HELD:
         return None
@@ -201,7 +206,7 @@ def _parts_of_columns(sizes: Sequence[int], space: Space) -> tuple[int, int] | N
 def _moments_of_parts(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta, cut: int, length: int
 ) -> tuple[TensorValue, TensorValue]:
-    """Moments of parts of equal length n, put together; a GPU reads the data once.
+    """Moments of parts of equal length n, combined; a GPU reads the data once.
 
         center = mean of the parts' means
         squares = sum of the parts' squares + n * (its mean - center)²

@@ -1,4 +1,4 @@
-"""Reductions in two steps, so that there are enough parts to run at the same time.
+"""Reductions in two steps, so that enough parts run in parallel.
 
     buf0 = sum over r0<16777216 of x[r0]
 
@@ -6,11 +6,11 @@
     buf0 = sum over p0<512 of buf0_parts[p0]
 
 The parts are fixed, so the result is the same in every run.  A position (argmax) needs the value
-and the place of each part: the result is the first place of those whose value is the best.
+and the position of each part: the result is the first position of those with the best value.
 
-A GPU needs it where rows are few and long; on a CPU the code generator cuts such a loop itself
-(`codegen/cpu/thread_parts.py`).  Both need it where sums across rows are to share a kernel with
-what visits the rows (`schedule/fusion/mixed_order_reduction.py`).
+A GPU needs this if there are few long rows; on a CPU the code generator splits such a loop itself
+(`codegen/cpu/thread_parts.py`).  Both need it if sums across rows are fused with a kernel that
+visits the rows (`schedule/fusion/mixed_order_reduction.py`).
 
 Inductor: `ir.py`, `Reduction.num_splits` and `create_multilayer`.
 """
@@ -53,39 +53,42 @@ from inductor_lab.compiler.lower.passes.gpu_rows import (
 from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS
 
 PROGRAMS = 512
-"""Programs that a split aims at: some for each multiprocessor, few enough to be added at once."""
+"""The number of programs that a split aims at: several for each multiprocessor, but few enough for
+a second kernel with one program."""
 
 FEWEST_PARTS = 4
 
 PART = 8192
-"""Elements of a part at least: below that the second launch costs more than it brings."""
+"""The smallest part in elements: below that the second launch costs more than the split saves."""
 
 ALIGNED = ((PART, 1024), (128, 16), (0, 1))
-"""(parts at least so long, start at multiples of this): whole blocks, or whole cache lines."""
+"""(minimum length of a part, its start is a multiple of this): complete blocks, or complete cache
+lines."""
 
 NEIGHBOURS = 64
-"""Columns that one program reduces together where columns are neighbours in memory: two lines of
+"""Columns that one program reduces together if columns are adjacent in memory: two cache lines of
 float32."""
 
 ENOUGH_OF_COLUMNS, PROGRAMS_OF_COLUMNS = 256, 1024
-"""As above, for programs that reduce columns: eight of them run on a multiprocessor."""
+"""The same limits for programs that reduce columns: eight of them run on one multiprocessor."""
 
 SHORTEST_ROW, FEWEST_ROWS = 64, 4
-"""Where rows are added up by whoever does something else with each of them, too
-(`schedule/fusion/mixed_order_reduction.py`): elements of a row, and rows of a part, at least."""
+"""The smallest row, and the smallest number of rows of a part, if sums across rows are fused with
+another visit of the rows (`schedule/fusion/mixed_order_reduction.py`)."""
 
 ELEMENTS_AT_ONCE = 1 << 20
-"""Of all rows that the programs of a GPU hold at a time: more would leave more sums to be added up.
-"""
+"""Elements of all rows that the programs of a GPU hold at the same time; with more there would be
+more partial sums to add."""
 
 CPU_PARTS = 64
-"""Parts for the threads of a CPU: always so many, so that a sum does not depend on threads."""
+"""Parts for the threads of a CPU; the number is fixed, so that a sum does not depend on the number
+of threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`axes`, one after the other, in `parts` parts of `length`; `exact` if they cover them without
-    a rest."""
+    """`axes`, flattened, in `parts` parts of `length`; `exact` if they cover the axes without a
+    remainder."""
 
     axes: tuple[Axis, ...]
     parts: int
@@ -99,38 +102,41 @@ class Cut:
 
     @property
     def position(self) -> Index:
-        """Where an element of a part is along the axes."""
+        """The position of an element of a part along the axes."""
         return Index.of(Axis("p0", self.parts)) * self.length + Index.of(self.inside)
 
 
 def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
-    """The program with every reduction split that is one of two over the same rows, or that Triton
-    will run, that is long enough, and whose rows a GPU does not keep at hand."""
+    """The program with split reductions.
+
+    A reduction is split if it is a sum across rows that another nest visits.  It is also split if
+    it will be a Triton kernel, is long enough, and a GPU does not keep its rows.
+    """
     splitter = _Splitter(program.buffers)
-    beside_rows = _column_sums_of_visited_rows(program)
+    with_rows = _column_sums_of_visited_rows(program)
     kept = {nest.buffer for pair in kept_rows(program, options) for nest in pair}
     for step in program.steps:
         cut = None
         if isinstance(step, Reduction):
             triton = in_triton(program.buffers[step.buffer].device, options)
-            cut = _cut_of_rows(step, triton) if step.buffer in beside_rows else None
+            cut = _cut_of_rows(step, triton) if step.buffer in with_rows else None
             if cut is None and triton and step.buffer not in kept:
                 cut = cut_of(step, program.buffers)
         if cut is None:
             splitter.steps.append(step)
         else:
-            assert isinstance(step, Reduction), "only reductions are cut"
+            assert isinstance(step, Reduction), "only reductions are split"
             splitter.split(step, cut)
     return replace(program, buffers=splitter.buffers, steps=tuple(splitter.steps))
 
 
 def in_triton(device: str, options: Options) -> bool:
-    """Will what is computed there be a Triton kernel?"""
+    """Will the computation on this device be a Triton kernel?"""
     return options.target is not None or options.language == "triton" or device != "cpu"
 
 
 def _cut_of_rows(nest: Reduction, triton: bool) -> Cut | None:
-    """How to cut a sum of rows so that another kernel that visits them can compute it."""
+    """How to split a sum across rows so that a kernel that visits the rows can compute it."""
     row = numel(axis.size for axis in nest.axes)
     rows = numel(axis.size for axis in nest.reduce_axes)
     if not SHORTEST_ROW <= row <= LONGEST_HELD:
@@ -144,7 +150,7 @@ def _cut_of_rows(nest: Reduction, triton: bool) -> Cut | None:
 
 
 def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
-    """How to cut a reduction; None if it has rows enough or is short."""
+    """How to split a reduction; None if it has enough rows or is short."""
     if nest.kind == "bisect":
         return None
     columns = favours_columns(nest, buffers)
@@ -158,7 +164,7 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
     if programs >= enough:
         return None
     wanted = min(aim // programs, length * min(points, lanes) // PART)
-    # places are counted row by row, so for a position the parts have to be whole runs of rows
+    # positions are row-major, so for argmax and argmin a part must be a range of the first axis
     axes = nest.reduce_axes[:1] if nest.kind in ("argmax", "argmin") else nest.reduce_axes
     sizes = {axis: numel((axis.size,)) for axis in axes}
     first = accumulate(sizes.values(), mul)
@@ -169,7 +175,7 @@ def cut_of(nest: Reduction, buffers: Mapping[str, Buffer]) -> Cut | None:
 
 
 def _cut(axes: tuple[Axis, ...], wanted: int, least: int) -> Cut:
-    """About `wanted` parts, in a number from `least` on that divides the axes if there is one."""
+    """About `wanted` parts; if possible a number (at least `least`) that divides the axes."""
     size = product(axis.size for axis in axes)
     if not isinstance(size, int):
         length = SYMPY_FUNCTIONS["torch.FloorDiv"](size + wanted - 1, wanted)
@@ -184,9 +190,12 @@ def _cut(axes: tuple[Axis, ...], wanted: int, least: int) -> Cut:
 
 
 def _column_sums_of_visited_rows(program: LoopProgram) -> set[str]:
-    """Sums of columns over the rows that another nest visits too, which waits for none of them: one
-    that is pointwise and stored, and reads all that these sums read of the rows, directly or
-    through other pointwise nests; or a reduction of rows that reads at least half of it."""
+    """Sums over the rows that another nest also visits, if that nest does not depend on any of the
+    sums.
+
+    The nest is a stored pointwise nest that reads all row buffers of these sums, directly or
+    through other pointwise nests; or a reduction of rows that reads at least half of them.
+    """
     sources: dict[str, frozenset[str]] = {}
     waits: dict[str, frozenset[str]] = {}
     by_rows: list[tuple[int, frozenset[str], frozenset[str], float]] = []
@@ -218,7 +227,7 @@ def _column_sums_of_visited_rows(program: LoopProgram) -> set[str]:
 
 
 class _Splitter:
-    """The steps and buffers of the new program; equal steps are made once."""
+    """The steps and buffers of the new program; equal steps are created once."""
 
     def __init__(self, buffers: Mapping[str, Buffer]) -> None:
         self.buffers = dict(buffers)
@@ -236,7 +245,7 @@ class _Splitter:
         self.steps.append(total)
 
     def split_position(self, nest: Reduction, cut: Cut) -> None:
-        """The first position among those of the parts whose value is the best one."""
+        """The first position among those of the parts with the best value."""
         kind = nest.kind.removeprefix("arg")
         values = self.partial(nest, kind, cut, "best")
         places = self.partial(nest, nest.kind, cut, "at")

@@ -1,4 +1,4 @@
-"""Softmax of long rows from parts, so that a GPU reads a row once for its maximum and its sum.
+"""Softmax of long rows in parts, so that a GPU reads a row once for its maximum and its sum.
 
     top[i] = max over r<131072 of x[i, r]
     sum[i] = sum over r<131072 of exp(x[i, r] - top[i])
@@ -8,10 +8,11 @@
     top[i] = max over p<32 of best[i, p]
     sum[i] = sum over p<32 of part[i, p] * exp(best[i, p] - top[i])
 
-One block holds a part.  A part of nothing but -inf takes 0 for its maximum, and its sum is 0.
+One block holds a part.  If all elements of a part are -inf, 0 is used as its maximum, and its sum
+is 0.
 
-Milakov and Gimelshein: Online normalizer calculation for softmax (2018).
-Inductor: `ir.py`, `OnlineSoftmaxReduction`, which keeps both in the registers of one loop.
+Milakov and Gimelshein: Online normalizer calculation for softmax (2018). Inductor: `ir.py`,
+`OnlineSoftmaxReduction`, which keeps both in the registers of one loop.
 """
 
 from __future__ import annotations
@@ -57,12 +58,12 @@ class Normalizer:
     @property
     def parts(self) -> Axis:
         (row,) = self.top.reduce_axes
-        assert isinstance(row.size, int), "rows of unknown length have no parts"
+        assert isinstance(row.size, int), "rows of symbolic length are not split"
         return Axis("p0", row.size // self.length)
 
 
 def softmax_from_parts(program: LoopProgram, options: Options) -> LoopProgram:
-    """The program with the rows of each long softmax that Triton will run in parts."""
+    """The program in which each long softmax that will be a Triton kernel is computed in parts."""
     makers = {
         step.buffer: step for step in program.steps if isinstance(step, Pointwise | Reduction)
     }
@@ -89,7 +90,7 @@ def softmax_from_parts(program: LoopProgram, options: Options) -> LoopProgram:
 
 
 def _normalizer(nest: Reduction, makers: Makers) -> Normalizer | None:
-    """Is it a sum of exponentials of rows, each less the maximum of its row?"""
+    """Is it a sum over rows of exp(element - maximum of the row)?"""
     length = _length_of_part(nest)
     power = _expanded(nest.body, makers) if nest.kind == "sum" and length else None
     if not (isinstance(power, Op) and power.name == "exp"):
@@ -109,19 +110,19 @@ def _normalizer(nest: Reduction, makers: Makers) -> Normalizer | None:
 
 
 def _length_of_part(nest: Reduction) -> int:
-    """The longest part of a row that one block holds; 0 where there is none."""
+    """The longest part of a row that one block can hold; 0 if there is none."""
     sizes = [axis.size for axis in (*nest.axes, *nest.reduce_axes)]
     if len(nest.reduce_axes) != 1 or not all(isinstance(size, int) for size in sizes):
         return 0
     row, rows = sizes[-1], product(axis.size for axis in nest.axes)
-    assert isinstance(row, int) and isinstance(rows, int), "they were found to be numbers"
+    assert isinstance(row, int) and isinstance(rows, int), "sizes are ints here"
     lengths = range(PART, SHORTEST_PART - 1, -1) if row >= LONG_ROW else ()
     length = next((n for n in lengths if row % n == 0), 0)
     return length if length and rows * (row // length) >= ENOUGH_PROGRAMS else 0
 
 
 def _expanded(expr: Expr, makers: Makers) -> Expr:
-    """The expression with what pointwise nests compute in place of their buffers."""
+    """The expression with pointwise nests inlined."""
     if isinstance(expr, Load):
         maker = makers.get(expr.buffer)
         if isinstance(maker, Pointwise):
@@ -132,7 +133,7 @@ def _expanded(expr: Expr, makers: Makers) -> Expr:
 def _in_parts(
     found: Normalizer, buffers: dict[str, Buffer]
 ) -> tuple[tuple[Reduction, ...], tuple[Reduction, ...]]:
-    """The nests in place of the maximum, and those in place of the sum."""
+    """The nests that replace the maximum, and those that replace the sum."""
     top, total, parts = found.top, found.sum, found.parts
     (row,) = top.reduce_axes
     inner = Axis(row.name, found.length)
