@@ -1,1 +1,1 @@
-"""Groups to text: C++, Triton, and the host program that calls them."""
+"""Generate text from groups: C++, Triton, and the host program that calls the kernels."""
