@@ -151,7 +151,7 @@ class Chooser:
         that is computed from it, so a direct user of a random op counts as outside too.
         """
         never = self._draws(node) or any(map(self._draws, node.all_input_nodes))
-        return asked_to_recompute(node) and not never and not self._leaves_checkpoint(node)
+        return asked_to_recompute(node) and not never and not self._is_checkpoint_result(node)
 
     def _draws(self, node: torch.fx.Node) -> bool:
         """Is it the result of a random op, or a view of one?"""
@@ -159,7 +159,7 @@ class Chooser:
             node = node.all_input_nodes[0]
         return node.op != "placeholder" and self.prices[node].price == Price.NEVER
 
-    def _leaves_checkpoint(self, node: torch.fx.Node) -> bool:
+    def _is_checkpoint_result(self, node: torch.fx.Node) -> bool:
         """Is it a result of a checkpointed region that the forward reads outside it?"""
         region = node.meta.get("ac_graph_id")
         return asked_to_recompute(node) and any(
@@ -176,7 +176,7 @@ class Chooser:
             before = max((chain.get(n, 0) for n in node.all_input_nodes), default=0)
             chain[node] = before + (price == Price.CHEAP)
             if asked_to_recompute(node):
-                if self._leaves_checkpoint(node):
+                if self._is_checkpoint_result(node):
                     bans[node] = "the result of a checkpointed region"
                 continue
             if price in (Price.REDUCTION, Price.HEAVY):

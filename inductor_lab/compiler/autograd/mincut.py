@@ -49,7 +49,7 @@ def cheapest_cut(pipes: Iterable[Pipe]) -> frozenset[str] | None:
         residual = boykov_kolmogorov(network, "source", "sink", capacity="width")
     except nx.NetworkXUnbounded:
         return None
-    open_end = _leads_to_sink(residual)
+    open_end = _reaches_sink(residual)
     return frozenset(
         name
         for name, side in (node for node in open_end if isinstance(node, tuple))
@@ -74,7 +74,7 @@ def _network(pipes: list[Pipe]) -> tuple[nx.DiGraph, bool]:
     return network, any(pipe.is_needed for pipe in pipes)
 
 
-def _leads_to_sink(residual: nx.DiGraph) -> set[object]:
+def _reaches_sink(residual: nx.DiGraph) -> set[object]:
     """All nodes with a path of positive residual capacity to the sink."""
     reached: set[object] = {"sink"}
     frontier: list[object] = ["sink"]

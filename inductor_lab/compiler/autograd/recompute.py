@@ -68,7 +68,7 @@ def recompute_price(node: torch.fx.Node) -> Recompute:
     if node.op == "get_attr" or target is operator.getitem or is_size(node):
         return Recompute(Price.FREE, "free")
     if not isinstance(target, OpOverload):
-        return _of_python_function(target)
+        return _price_of_function(target)
     name = target._schema.name.partition("::")[2]
     if _is_random(node, target):
         return Recompute(Price.NEVER, "random: recomputing would give different numbers")
@@ -78,7 +78,7 @@ def recompute_price(node: torch.fx.Node) -> Recompute:
         return Recompute(Price.FREE, "a view: no work")
     if torch.Tag.pointwise in target.tags or name in CREATION | COPY:
         return Recompute(Price.CHEAP, "cheap: fuses into its users")
-    if name == "scatter" and _one_of_each_row(node):
+    if name == "scatter" and _writes_one_per_row(node):
         return Recompute(Price.CHEAP, "cheap: selects one element per row")
     if name in REDUCTION:
         return Recompute(Price.REDUCTION, "a reduction: reads more than it writes")
@@ -87,7 +87,7 @@ def recompute_price(node: torch.fx.Node) -> Recompute:
     return Recompute(Price.NEVER, "a custom op: recomputing it may not be safe")
 
 
-def _one_of_each_row(node: torch.fx.Node) -> bool:
+def _writes_one_per_row(node: torch.fx.Node) -> bool:
     """Does a scatter write a number to one position of each row?  Its lowering then compares
     positions.
 
@@ -99,7 +99,7 @@ def _one_of_each_row(node: torch.fx.Node) -> bool:
     return index.ndim > 0 and type(index.shape[dim]) is int and index.shape[dim] == 1
 
 
-def _of_python_function(target: Any) -> Recompute:
+def _price_of_function(target: Any) -> Recompute:
     if getattr(target, "__module__", "") in ("_operator", "math", "torch"):
         return Recompute(Price.FREE, "arithmetic on sizes")
     return Recompute(Price.NEVER, "not an ATen op: recomputing it may not be safe")

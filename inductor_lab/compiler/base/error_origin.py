@@ -17,11 +17,11 @@ YOURS = "the last line is in your function, which this phase calls: fix it there
 def where_and_todo(error: BaseException, where: str) -> tuple[str, str]:
     """The line in the user's code, with the line of their own function that raised; and what to
     do."""
-    own = own_line(error)
+    own = users_line(error)
     return "\n  ".join(filter(None, (where, own))), YOURS if own else DEFECT
 
 
-def own_line(error: BaseException) -> str:
+def users_line(error: BaseException) -> str:
     """`return d["mine"]        line 3, in f`: the innermost line outside libraries."""
     for frame, number in reversed([*traceback.walk_tb(error.__traceback__)]):
         file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__", ""))

@@ -125,7 +125,7 @@ def _counted(module: torch.fx.GraphModule, given: Sequence[Any], hooked: bool) -
     tensors += [made for made in run.made.values() if isinstance(made, torch.Tensor)]
     leaves = [tensor for tensor in tensors if tensor.requires_grad]
     ends = [r for r in results if isinstance(r, torch.Tensor) and r.requires_grad]
-    for value in () if hooked else _saved([end.grad_fn for end in ends]):
+    for value in () if hooked else _saved_tensors([end.grad_fn for end in ends]):
         keep(value)
     seeds = [torch.empty_like(end) for end in ends]
     if ends and leaves:
@@ -141,7 +141,7 @@ def _counted(module: torch.fx.GraphModule, given: Sequence[Any], hooked: bool) -
     )
 
 
-def _saved(waiting: list[Any]) -> Iterator[torch.Tensor]:
+def _saved_tensors(waiting: list[Any]) -> Iterator[torch.Tensor]:
     """The tensors that autograd nodes and their predecessors keep."""
     seen: set[Any] = {None}
     while waiting:
@@ -186,12 +186,12 @@ class _Counts(TorchDispatchMode):
         if func.namespace == "prim" or func.is_view or name in ALLOCATIONS:
             return results
         self.calls[name] += 1
-        self.read += _moved((args, kwargs))
-        self.written += _moved(results)
+        self.read += _nbytes((args, kwargs))
+        self.written += _nbytes(results)
         return results
 
 
-def _moved(values: Any) -> int:
+def _nbytes(values: Any) -> int:
     """Bytes of all elements of all tensors, each tensor once."""
     tensors = {id(v): v for v in pytree.tree_leaves(values) if isinstance(v, torch.Tensor)}
     return sum(t.numel() * t.element_size() for t in tensors.values())

@@ -43,11 +43,11 @@ def is_refused_by_eager(
     """
     try:
         return _answer(function, _described(list(args)), _described(dict(kwargs)))
-    except (TypeError, NotHere):  # an argument is not hashable, or no tensor can replace it
+    except (TypeError, NotAvailable):  # an argument is not hashable, or no tensor can replace it
         return False
 
 
-class NotHere(Exception):
+class NotAvailable(Exception):
     """There is no one-element tensor of this kind on this machine."""
 
 
@@ -58,7 +58,7 @@ def _described(given: Any) -> Any:
             kind = given.device.type
             here = kind == "cpu" or (kind == "cuda" and torch.cuda.is_available())
             if given.layout is not torch.strided or given.is_quantized or not here:
-                raise NotHere
+                raise NotAvailable
             return Element(given.dtype, min(given.ndim, 1), kind)
         case list() | tuple():
             return (list, *map(_described, given))

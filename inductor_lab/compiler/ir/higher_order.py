@@ -52,7 +52,7 @@ def call_higher_order(
         given = {t.untyped_storage().data_ptr() for t in _tensors((*args, *kwargs.values()))}
         results = operator(*args, **kwargs)
         results = results if isinstance(results, tuple | list) else (results,)
-        return tuple(_apart(result, given) for result in results)
+        return tuple(_copied_if_shared(result, given) for result in results)
 
 
 def _detached(value: Any) -> Any:
@@ -69,6 +69,6 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     return [value] if isinstance(value, torch.Tensor) else []
 
 
-def _apart(result: Any, given: set[int]) -> Any:
+def _copied_if_shared(result: Any, given: set[int]) -> Any:
     shared = isinstance(result, torch.Tensor) and result.untyped_storage().data_ptr() in given
     return result.clone() if shared else result

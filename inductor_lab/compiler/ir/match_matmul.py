@@ -52,7 +52,7 @@ def product_of(nest: Nest) -> Product | None:
         return None
     match nest.body:
         case Op("mul", (left, right), torch.float32):
-            first, second = _narrow(left), _narrow(right)
+            first, second = _load_of_16_bits(left), _load_of_16_bits(right)
         case _:
             return None
     (inner,) = nest.reduce_axes
@@ -71,7 +71,7 @@ def product_of(nest: Nest) -> Product | None:
     return found if whole and fixed and large else None
 
 
-def _narrow(value: Expr) -> Load | None:
+def _load_of_16_bits(value: Expr) -> Load | None:
     """The load of a 16-bit value that a factor converts."""
     match value:
         case Op("convert", (Load() as load,), torch.float32) if load.dtype in DTYPES:

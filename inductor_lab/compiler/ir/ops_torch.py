@@ -20,7 +20,7 @@ Operation = Callable[..., torch.Tensor]
 _WORD = 0xFFFFFFFF
 
 
-def _plain(function: Callable[..., torch.Tensor], **fixed: Any) -> Operation:
+def _torch_function(function: Callable[..., torch.Tensor], **fixed: Any) -> Operation:
     """For torch functions whose result dtype is determined by the operands."""
     return lambda dtype, *operands: function(*operands, **fixed)
 
@@ -78,11 +78,11 @@ def _philox_normal(dtype: torch.dtype, seed: torch.Tensor, offset: torch.Tensor)
 _OWN: Mapping[str, Operation] = {
     "convert": _convert,
     "bitcast": lambda dtype, a: a.view(dtype),
-    "shift_left": _plain(torch.bitwise_left_shift),
-    "shift_right": _plain(torch.bitwise_right_shift),
-    "truediv": _plain(torch.true_divide),
-    "floordiv": _plain(torch.div, rounding_mode="floor"),
-    "truncdiv": _plain(torch.div, rounding_mode="trunc"),
+    "shift_left": _torch_function(torch.bitwise_left_shift),
+    "shift_right": _torch_function(torch.bitwise_right_shift),
+    "truediv": _torch_function(torch.true_divide),
+    "floordiv": _torch_function(torch.div, rounding_mode="floor"),
+    "truncdiv": _torch_function(torch.div, rounding_mode="trunc"),
     "fma": _fma,
     "philox_uniform": lambda dtype, seed, offset: _uniform(philox(seed, offset)[0]),
     "philox_normal": _philox_normal,
@@ -91,7 +91,7 @@ _OWN: Mapping[str, Operation] = {
 """Operations that torch has under another name, or not at all."""
 
 OPERATIONS: Mapping[str, Operation] = {
-    name: _OWN.get(name) or _plain(getattr(torch, name)) for name in OPS
+    name: _OWN.get(name) or _torch_function(getattr(torch, name)) for name in OPS
 }
 
 

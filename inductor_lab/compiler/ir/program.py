@@ -106,7 +106,7 @@ class BufferView:
     layout: Layout
 
 
-class _OverAxes(Value):
+class _WithoutReduction(Value):
     """A nest whose only loops are those over `axes`."""
 
     __slots__ = ()
@@ -122,7 +122,7 @@ class _OverAxes(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Pointwise(_OverAxes):
+class Pointwise(_WithoutReduction):
     """`buffer[axes] = body` for all axes."""
 
     buffer: str
@@ -155,7 +155,7 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Scan(_OverAxes):
+class Scan(_WithoutReduction):
     """`buffer[axes] = kind of body over the places up to here along `axis``, which is in `axes`.
 
     It accumulates in `body.dtype`; an element is rounded to the buffer's dtype when it is stored or
@@ -171,7 +171,7 @@ class Scan(_OverAxes):
 
 
 @dataclass(frozen=True, slots=True)
-class Scatter(_OverAxes):
+class Scatter(_WithoutReduction):
     """`buffer = base`, then for all points of `axes` in row-major order `buffer[index] kind= body`.
 
     `index` has one entry for each dimension of the buffer; computed places are gathered values.

@@ -17,10 +17,10 @@ def sub_sizes(a: Size, b: Size) -> Size:
 def at_most(a: Size, b: Size) -> bool:
     """Is `a <= b` for all values of the symbols?  False if that cannot be proved."""
     rest = sub_sizes(b, a)
-    return is_nonnegative(rest) or is_nonnegative(_of_remainders(rest))
+    return is_nonnegative(rest) or is_nonnegative(_replace_quotients(rest))
 
 
-def _of_remainders(size: Size) -> Size:
+def _replace_quotients(size: Size) -> Size:
     """Replace `n` by `3*q + r` if `n//3` is in the size, so that sympy can prove `n//3 <= n`."""
     if isinstance(size, int):
         return size

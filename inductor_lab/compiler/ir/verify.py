@@ -229,7 +229,7 @@ def base_continued(step: Step, context: Context) -> str | None:
         base, own = program.buffers.get(name), program.buffers.get(new)
         if base is None or own is None:
             continue
-        if reason := _kept(base, program):
+        if reason := _why_not_written(base, program):
             return reason
         if (base.layout, base.dtype) != (own.layout, own.dtype):
             return f"starts from {base.name}, which has another layout or dtype"
@@ -240,7 +240,7 @@ def base_continued(step: Step, context: Context) -> str | None:
     return None
 
 
-def _kept(base: Buffer, program: LoopProgram) -> str | None:
+def _why_not_written(base: Buffer, program: LoopProgram) -> str | None:
     """Why a step must not write to a buffer; None if it may."""
     written = [write.input for write in program.writes if write.method == "copy_"]
     if base.kind is BufferKind.CONSTANT or (

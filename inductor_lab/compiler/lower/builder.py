@@ -52,7 +52,7 @@ from inductor_lab.compiler.ir.program import (
     Scatter,
     Step,
 )
-from inductor_lab.compiler.lower.chains import Chains, Part
+from inductor_lab.compiler.lower.chains import Chains, ChangedCopy
 from inductor_lab.compiler.lower.number import Test, number
 from inductor_lab.compiler.lower.passes.group_axis import Groups
 from inductor_lab.compiler.lower.tensor import (
@@ -180,7 +180,7 @@ class Builder:
         self.numbers: dict[sympy.Symbol, TensorValue] = {}
         """Symbol → the tensor that its value is read from."""
         self.chains = Chains(frozenset(), {})
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, ChangedCopy] = {}
         """Buffers that are a changed copy of another buffer."""
         self.partial_writes: list[PartialWrite] = []
         self.randoms: dict[str, tuple[TensorValue, Size]] = {}
@@ -368,7 +368,7 @@ class Builder:
         alone = all(is_int(axis.size, 1) or axis in step.disjoint_axes for axis in axes)
         self.steps.append(replace(step, distinct=distinct or alone))
         if (part := self.parts.get(old.name)) is not None:
-            self.parts[buffer.name] = Part(old.name, {*part.views})
+            self.parts[buffer.name] = ChangedCopy(old.name, {*part.views})
         return replace(base, buffer=buffer.name)
 
     def _over(self, axes: tuple[Axis, ...], body: Expr) -> Expr:
@@ -396,7 +396,7 @@ class Builder:
         layout = self.buffers[value.buffer].layout
         meta = TensorMeta(layout.size, layout.stride, whole.dtype, whole.device)
         made = self.copy(whole, meta, exact=True)
-        self.parts[made.buffer] = Part(value.buffer, {value.index}, copy=True)
+        self.parts[made.buffer] = ChangedCopy(value.buffer, {value.index}, copy=True)
         return replace(value, buffer=made.buffer)
 
     def _copied_by_library(self, value: TensorValue, meta: TensorMeta) -> TensorValue:

@@ -79,7 +79,7 @@ def written_arguments(op: OpOverload) -> list[str]:
     return [a.name for a in given if a.alias_info is not None and a.alias_info.is_write]
 
 
-def items_of_bases(node: Node) -> list[Node]:
+def base_tensors(node: Node) -> list[Node]:
     """The tensors for which a call returns new values."""
     bases = node.kwargs["_all_bases"]
     assert isinstance(bases, list | tuple), "_all_bases is a list"
@@ -91,14 +91,14 @@ def old_base(node: Node) -> Node | None:
     nodes."""
     if node.target is not operator.getitem or not writes_to_arguments(operand(node)):
         return None
-    bases, place = items_of_bases(operand(node)), node.args[1]
+    bases, place = base_tensors(operand(node)), node.args[1]
     first = len(operand(node).meta["val"]) - len(bases)
     assert isinstance(place, int), "the index of a result is an int"
     return bases[place - first] if place >= first else None
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ChangedCopy:
     """How a buffer differs from `base`, its earlier value.
 
     Elements outside each of the `views` (index maps of `base`) are equal.  If `copy` is true, all

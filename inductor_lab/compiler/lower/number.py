@@ -56,16 +56,16 @@ def number(value: sympy.Basic, make: MakeOp, read: Read) -> Expr:
         if type(value) not in RELATIONS:
             return read(value)
         exact = all(map(is_integer_size, value.args))
-        sides = (_whole(side) if exact else _real(side, make, read) for side in value.args)
+        sides = (_integer(side) if exact else _float(side, make, read) for side in value.args)
         return make(RELATIONS[type(value)], *sides)
-    return _whole(value) if is_integer_size(value) else _real(value, make, read)
+    return _integer(value) if is_integer_size(value) else _float(value, make, read)
 
 
-def _whole(value: sympy.Expr) -> Expr:
+def _integer(value: sympy.Expr) -> Expr:
     return size_value(simplify_size(value))
 
 
-def _real(value: sympy.Expr, make: MakeOp, read: Read) -> Expr:
+def _float(value: sympy.Expr, make: MakeOp, read: Read) -> Expr:
     if value.is_number:
         return Const(float(value), torch.float64)
     if is_integer_size(value):
@@ -74,7 +74,7 @@ def _real(value: sympy.Expr, make: MakeOp, read: Read) -> Expr:
     operation = FLOAT_OPS.get(name, "")
     if name != "ToFloat" and not (operation and _is_defined(operation, value.args)):
         return read(value)
-    parts = [_real(arg, make, read) for arg in value.args]
+    parts = [_float(arg, make, read) for arg in value.args]
     if len(parts) == 1:
         return make(operation, *parts) if operation else parts[0]
     return reduce(partial(make, operation), parts)

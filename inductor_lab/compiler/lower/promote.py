@@ -86,11 +86,11 @@ def operand_as_eager(
 
 
 def _rounded(number: Any, narrow: torch.dtype | None) -> Any:
-    return number if narrow is None or number == 0 else _in_half(number, narrow)
+    return number if narrow is None or number == 0 else _rounded_to(number, narrow)
 
 
 @cache
-def _in_half(number: float, narrow: torch.dtype) -> Any:
+def _rounded_to(number: float, narrow: torch.dtype) -> Any:
     """A nonzero number, rounded to `narrow`.
 
     It is cached, because it takes a millisecond under a fake tensor mode.  Zero is excluded,

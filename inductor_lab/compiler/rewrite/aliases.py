@@ -40,7 +40,7 @@ def is_view(node: Node) -> bool:
     return schema.returns[0].alias_info is not None
 
 
-def _looks_into(node: Node) -> Iterator[Node]:
+def _view_chain(node: Node) -> Iterator[Node]:
     """The chain of views from a node to its base, starting with the node."""
     yield node
     while node.op == "call_function" and is_view(node) and isinstance(node.args[0], Node):
@@ -50,7 +50,7 @@ def _looks_into(node: Node) -> Iterator[Node]:
 
 def base_of(node: Node) -> Node:
     """The node that this one is a view of; the node itself if it is not a view."""
-    *_, base = _looks_into(node)
+    *_, base = _view_chain(node)
     return base
 
 
@@ -60,7 +60,7 @@ def storage_of(node: Node) -> Node:
     `as_strided` depends only on the start of the storage, so it gives the same result for both.
     """
     found, dtype = node, node.meta["val"].dtype
-    for base in _looks_into(node):
+    for base in _view_chain(node):
         seen = base.meta.get("val")
         if isinstance(seen, torch.Tensor):
             if seen.dtype != dtype:
@@ -71,7 +71,7 @@ def storage_of(node: Node) -> Node:
 
 def has_absolute_offset(node: Node) -> bool:
     """Does a view have an explicit storage offset, independent of its argument's offset?"""
-    strided = (n for n in _looks_into(node) if n.target is aten.as_strided.default)
+    strided = (n for n in _view_chain(node) if n.target is aten.as_strided.default)
     return any(n.args[3:4] not in ((), (None,)) for n in strided)
 
 

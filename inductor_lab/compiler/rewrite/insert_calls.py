@@ -49,7 +49,7 @@ def inline_definition(
                 return item
             return known[item] if item in known else operator.attrgetter(str(item.target))(module)
 
-        return _promised(definition(*map_aggregate(node.args, value)), node.meta["val"])
+        return _in_layout_of(definition(*map_aggregate(node.args, value)), node.meta["val"])
 
     facts = [n.meta["val"] for n in given]
     with mode_of(facts):
@@ -65,10 +65,10 @@ def inline_definition(
     for new in calls.values():
         if new not in given:
             new.meta = {**add.meta, "val": new.meta["val"]}
-    _take_over(node, results)
+    _replace_items(node, results)
 
 
-def _take_over(node: Node, results: Any) -> None:
+def _replace_items(node: Node, results: Any) -> None:
     """Replace the items of a node that returned all results by these results."""
     for user in list(node.users):
         result = results[user.args[1]]
@@ -76,14 +76,14 @@ def _take_over(node: Node, results: Any) -> None:
             user.replace_all_uses_with(result)
             node.graph.erase_node(user)
         else:
-            _take_over(user, result)
+            _replace_items(user, result)
     node.graph.erase_node(node)
 
 
-def _promised(value: Any, fake: Any) -> Any:
+def _in_layout_of(value: Any, fake: Any) -> Any:
     """Tensors with the dtype and memory order of others, which have no gaps."""
     if isinstance(fake, tuple | list):
-        return tuple(map(_promised, value, fake))
+        return tuple(map(_in_layout_of, value, fake))
     if not isinstance(value, torch.Tensor):
         return value
     value = value.to(fake.dtype)

@@ -107,7 +107,7 @@ def aot_autograd(
         return flatten(module, inputs, again)  # type: ignore[no-any-return]
     _COUNTERS["aot_autograd"]["total"] += 1  # DistributedDataParallel's splitter reads it
     around = around or Around()
-    first = around.watching("forward", _donating_nothing(fw_compiler))
+    first = around.watching("forward", _without_donation(fw_compiler))
     with ExitStack() as stack:
         stack.enter_context(functorch_config.patch(_known_settings(overlapping)))
         wrapped = aot_module_simplified(
@@ -153,7 +153,7 @@ class Tracing:
         return made
 
 
-def _donating_nothing(compiler: Compiler) -> Compiler:
+def _without_donation(compiler: Compiler) -> Compiler:
     """Mark no saved tensor as donated to the backward.
 
     Our backwards do not write to saved tensors, so they may run twice (`retain_graph`).

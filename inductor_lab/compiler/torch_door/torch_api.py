@@ -194,7 +194,7 @@ _Strategy = optional("torch._dynamo.types.FrameExecStrategy")
 _Action = optional("torch._dynamo.types.FrameAction")
 
 
-def _try_skipped_again() -> None:
+def _retry_skipped_code() -> None:
     """Let TorchDynamo compile code again that it has skipped because a call raised or had no
     operator."""
     codes = [] if missing("functions that raised") else [seen() for seen in _asked.seen]
@@ -221,7 +221,7 @@ def fresh_compile(sizes: dict[Any, Any]) -> Iterator[None]:
     (they make dimensions dynamic) only those in `sizes` are known; the sizes of this call are
     added.  TorchDynamo tries again to compile code that it skipped earlier.
     """
-    _try_skipped_again()
+    _retry_skipped_code()
     settings: tuple[tuple[Any, str, Any], ...] = (
         (functorch_config, "enable_autograd_cache", False),
         (functorch_config, "enable_remote_autograd_cache", False),
@@ -252,21 +252,21 @@ def remember_sizes(sizes: dict[Any, Any]) -> None:
     _code_state().update(sizes)
 
 
-def _set_sizes_aside() -> Callable[[], None]:
+def _remove_sizes() -> Callable[[], None]:
     """Remove the sizes that Dynamo remembers per function; returns a function that restores
     them."""
     remembered = _code_state()
     kept = dict(remembered)
     remembered.clear()
 
-    def bring_back() -> None:
+    def restore() -> None:
         remembered.clear()
         remembered.update(kept)
 
-    return bring_back
+    return restore
 
 
-_SIZES = Shared(_set_sizes_aside)
+_SIZES = Shared(_remove_sizes)
 
 
 def size_hint(size: Any) -> int:

@@ -99,7 +99,7 @@ def _row_times(
     columns = _columns(build, b)
     if a.shape[0] != 1 or a.shape[1] < 2 or columns is None:
         return None
-    together = _made_of_less(build, columns)
+    together = _dequantized_together(build, columns)
     if not together:
         return None
     wide, (row, column) = accumulator(meta.dtype), identity(meta.shape)
@@ -135,7 +135,7 @@ def _columns(build: Builder, b: TensorValue) -> TensorValue | None:
     return whole if by_stride(buffer.layout) == list(range(whole.ndim)) else None
 
 
-def _made_of_less(build: Builder, value: TensorValue) -> int:
+def _dequantized_together(build: Builder, value: TensorValue) -> int:
     """The number of elements that should be computed together (two for 4-bit weights), if a
     pointwise nest computes the tensor from fewer bytes than it has; otherwise 0."""
     makers = {step.buffer: step for step in build.steps if isinstance(step, Pointwise)}

@@ -24,7 +24,7 @@ from inductor_lab.compiler.ir.ops import ELEMENTS
 from inductor_lab.compiler.ir.program import BufferView, Layout
 from inductor_lab.compiler.lower import tensor
 from inductor_lab.compiler.lower.builder import Builder, size_of
-from inductor_lab.compiler.lower.chains import items_of_bases, written_arguments
+from inductor_lab.compiler.lower.chains import base_tensors, written_arguments
 from inductor_lab.compiler.lower.extern import argument
 from inductor_lab.compiler.lower.tensor import TensorValue, layout_of, same_strides
 from inductor_lab.compiler.torch_door.torch_api import OpOverload
@@ -37,7 +37,7 @@ def call_mutating(build: Builder, node: Node, value: Callable[[Node], Any]) -> A
     """
     op, more = node.args[0], node.kwargs
     assert isinstance(op, OpOverload), "the first argument is an operator"
-    bases = items_of_bases(node)
+    bases = base_tensors(node)
     fakes, olds = [base.meta["val"] for base in bases], [build.values[base] for base in bases]
     if not all(_fits(build, old, fake) for old, fake in zip(olds, fakes, strict=True)):
         return None

@@ -130,7 +130,7 @@ def _max_pass(
     pool: Pool, keys: TensorValue | None, sizes: Sequence[Size]
 ) -> tuple[TensorValue, TensorValue]:
     """The maximum and the smallest key of each window; `keys` are those of the previous pass."""
-    build, (values, places) = pool.build, (_of_shape(m, pool.shape) for m in pool.build.tensors)
+    build, (values, places) = pool.build, (_with_shape(m, pool.shape) for m in pool.build.tensors)
     element = partial(pool.element, outside=neutral("max", pool.wide))
     largest = fold(build, "max", pool.kernel, element, values)
     count = product(sizes)
@@ -212,7 +212,7 @@ def mean_pool(
     for passed in window_passes(windows):
         pool = Pool(build, x, passed)
         element = partial(pool.element, outside=0)
-        x = fold(build, "sum", pool.kernel, element, _of_shape(meta, pool.shape).having(wide))
+        x = fold(build, "sum", pool.kernel, element, _with_shape(meta, pool.shape).having(wide))
     value = build.load(x, own)
     count = divisor(build, windows, own[-len(windows) :], wide, **counting)
     name = "truediv" if wide.is_floating_point else "truncdiv"
@@ -246,7 +246,7 @@ lowers(aten._adaptive_avg_pool2d.default)(partial(_adaptive_avg_pool, 2))
 lowers(aten._adaptive_avg_pool3d.default)(partial(_adaptive_avg_pool, 3))
 
 
-def _of_shape(meta: TensorMeta, shape: tuple[Size, ...]) -> TensorMeta:
+def _with_shape(meta: TensorMeta, shape: tuple[Size, ...]) -> TensorMeta:
     """A tensor of other sizes with the same order of dimensions in memory."""
     if shape == meta.shape:
         return meta

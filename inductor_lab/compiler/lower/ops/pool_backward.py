@@ -33,7 +33,7 @@ Share = Callable[[Sequence[Index], Sequence[Index]], Expr]
 """`share(o, at)`: the contribution of result o to the gradient of the input at position `at`."""
 
 
-def from_readers(
+def sum_over_readers(
     build: Builder, windows: Sequence[Window], tests: Any, share: Share
 ) -> TensorValue:
     """The gradient of the input: for each position the sum of the contributions of its readers.
@@ -69,7 +69,7 @@ def max_pool_backward(
     def tests(window: Window, o: Index, place: Index) -> list[Expr]:
         return inside(build, o, window.results)
 
-    return from_readers(build, windows, tests, share)
+    return sum_over_readers(build, windows, tests, share)
 
 
 def _max_pool_backward(
@@ -117,7 +117,7 @@ def mean_pool_backward(
     def tests(window: Window, o: Index, place: Index) -> list[Expr]:
         return window.reads(build, o, place)
 
-    return from_readers(build, windows, tests, share)
+    return sum_over_readers(build, windows, tests, share)
 
 
 def _avg_pool_backward(

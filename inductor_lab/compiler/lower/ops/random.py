@@ -40,7 +40,7 @@ def draw(build: Builder, name: str, generator: Any) -> Expr:
     build.randoms[meta.device] = seed, add_sizes(first, product(meta.shape))
     place = build.position(flatten(identity(meta.shape), meta.shape) + first)
     number = Op(name, (build.load(seed, (ZERO,)), place), GENERATORS[name], build.origins)
-    return _shortened(build, number) if name == "philox_uniform" else number
+    return _cleared_low_bits(build, number) if name == "philox_uniform" else number
 
 
 def _seed(build: Builder, device: str) -> TensorValue:
@@ -57,7 +57,7 @@ def _seed(build: Builder, device: str) -> TensorValue:
 SIGNIFICANT_BITS = {torch.float16: 11, torch.bfloat16: 8}
 
 
-def _shortened(build: Builder, number: Expr) -> Expr:
+def _cleared_low_bits(build: Builder, number: Expr) -> Expr:
     """Clear the bits of a uniform number that a 16-bit float cannot hold, so that it is not rounded
     up to 1."""
     bits = SIGNIFICANT_BITS.get(build.result.dtype)

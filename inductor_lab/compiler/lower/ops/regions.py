@@ -39,7 +39,7 @@ from inductor_lab.compiler.ir.program import (
 from inductor_lab.compiler.ir.rules import rule_of
 from inductor_lab.compiler.lower import tensor
 from inductor_lab.compiler.lower.builder import Builder, size_of
-from inductor_lab.compiler.lower.chains import PLACES, REGIONS, SAME_ELEMENTS, Part
+from inductor_lab.compiler.lower.chains import PLACES, REGIONS, SAME_ELEMENTS, ChangedCopy
 from inductor_lab.compiler.lower.fits import begin_of_slice, length_of_slice, need_shape, place_of
 from inductor_lab.compiler.lower.places import compare, inside, masked
 from inductor_lab.compiler.lower.registry import lowers
@@ -79,7 +79,7 @@ class RegionWrite:
         return hint(product(whole)) * self.x.dtype.itemsize
 
     @property
-    def whole(self) -> bool:
+    def is_unshared_buffer(self) -> bool:
         """Is x a complete buffer in memory that only this operator reads?"""
         buffer = self.build.buffers[self.x.buffer]
         if self.x.index != identity(buffer.layout.size) or buffer.kind is BufferKind.INPUT:
@@ -99,7 +99,7 @@ rule = rule_of(RULES)
 def stays_in_memory(write: RegionWrite) -> str | None:
     """The target is an input that gets the new value, or a result that is in memory."""
     build = write.build
-    if build.node in build.chains.home or write.whole or _is_long(write):
+    if build.node in build.chains.home or write.is_unshared_buffer or _is_long(write):
         return None
     return "all elements of the new value are computed in this kernel"
 
@@ -135,12 +135,12 @@ def _is_read(node: torch.fx.Node) -> bool:
         if user.target in SAME_ELEMENTS:
             if _is_read(user):
                 return True
-        elif user.op != "output" and not _goes_on(user, node):
+        elif user.op != "output" and not _continues_the_write(user, node):
             return True
     return False
 
 
-def _goes_on(user: torch.fx.Node, node: torch.fx.Node) -> bool:
+def _continues_the_write(user: torch.fx.Node, node: torch.fx.Node) -> bool:
     """Does `user` only write to the node, or take the view that is written next?"""
     if user.target in REGIONS or user.target in PLACES:
         return user.args[0] is node or user.target in REGIONS
@@ -199,7 +199,7 @@ def _put_back(
     """
     if (source.index, source.shape, source.dtype) != (region.index, region.shape, x.dtype):
         return None
-    between: list[Part] = []
+    between: list[ChangedCopy] = []
     name = source.buffer
     while name != x.buffer:
         part = build.parts.get(name)

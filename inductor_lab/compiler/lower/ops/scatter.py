@@ -34,7 +34,7 @@ from inductor_lab.compiler.lower.tensor import TensorValue, identity, reshape, u
 aten = torch.ops.aten
 
 
-def start(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorValue:
+def base_copy(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorValue:
     """A copy of `x` (zeros for None), with the result's shape, which a scatter may overwrite.
 
     If the result becomes the new value of an input, this is a view of a copy of the complete buffer
@@ -50,7 +50,7 @@ def start(build: Builder, x: TensorValue | None, dtype: torch.dtype) -> TensorVa
 
 def stored(build: Builder, x: TensorValue, target: Target, value: Expr) -> TensorValue:
     """x with values stored at the target."""
-    return build.scatter(start(build, x, x.dtype), target.shape, target.index, "store", value)
+    return build.scatter(base_copy(build, x, x.dtype), target.shape, target.index, "store", value)
 
 
 def added(
@@ -58,7 +58,7 @@ def added(
 ) -> TensorValue:
     """x (or zeros) with values added or multiplied at the target."""
     wide = accumulator(build.result.dtype)
-    begin = start(build, x, wide)
+    begin = base_copy(build, x, wide)
     made = build.scatter(begin, target.shape, target.index, kind, value)
     return build.rounded(made, build.result)
 
@@ -147,7 +147,7 @@ def scatter(
     value if j == index[i, 0] else x[i, j].
     """
     if reduce is None and _picks_one(x, dim, index):
-        return _one_each(build, x, dim % x.ndim, index, value)
+        return _choose_by_position(build, x, dim % x.ndim, index, value)
     target = along(build, x, dim, index)
     new = _value(build, value, target.at)
     if reduce is None:
@@ -167,7 +167,7 @@ def _picks_one(x: TensorValue, dim: int, index: TensorValue) -> bool:
     return all(index.shape[d] == x.shape[d] for d in range(x.ndim) if d != dim % x.ndim)
 
 
-def _one_each(
+def _choose_by_position(
     build: Builder, x: TensorValue, dim: int, index: TensorValue, value: Any
 ) -> TensorValue:
     at = identity(build.result.shape)
@@ -244,7 +244,7 @@ def _reduced(
         need_shape(build, source, target.shape)
     kind, meta = KINDS[reduce], build.result
     wide = accumulator(meta.dtype)
-    made = start(build, x, wide)
+    made = base_copy(build, x, wide)
     if not include_self:
         nothing = build.const(neutral(kind, wide), wide)
         made = build.scatter(made, target.shape, target.index, "store", nothing)
@@ -270,11 +270,11 @@ def has_no_atomic(node: torch.fx.Node) -> bool:
     fake = node.meta["val"]
     if not isinstance(fake, torch.Tensor) or fake.device.type == "cpu":
         return False
-    kind = _combines(node)
+    kind = _combination(node)
     return kind is not None and accumulator(fake.dtype) not in ATOMICS[kind]
 
 
-def _combines(node: torch.fx.Node) -> str | None:
+def _combination(node: torch.fx.Node) -> str | None:
     """How an operator combines values at the same position; None if it stores them or is not a
     scatter."""
     schema = getattr(node.target, "_schema", None)

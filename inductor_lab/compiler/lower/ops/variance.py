@@ -67,8 +67,8 @@ def var(
     """
     space = space_of(x, dims, keepdim)
     wide = accumulator(x.dtype) if in_triton(x.device, build.options) else torch.float64
-    _, squares = _moments(build, x, space, build.result.having(wide))
-    return _spread(build, squares, space, correction, build.result)
+    _, squares = _mean_and_squares(build, x, space, build.result.having(wide))
+    return _variance_of(build, squares, space, correction, build.result)
 
 
 @lowers(aten.var_mean.correction)
@@ -78,12 +78,12 @@ def var_mean(
     """The variance, and the mean that it uses."""
     space = space_of(x, dims, keepdim)
     spread, middle = build.tensors
-    center, squares = _moments(build, x, space, middle.having(accumulator(x.dtype)))
+    center, squares = _mean_and_squares(build, x, space, middle.having(accumulator(x.dtype)))
     rounded = build.rounded(center, middle)
-    return _spread(build, squares, space, correction, spread), rounded
+    return _variance_of(build, squares, space, correction, spread), rounded
 
 
-def _moments(
+def _mean_and_squares(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
     """The mean, and the sum of squared differences from it."""
@@ -103,7 +103,7 @@ def _in_two_passes(
         center = _from_first(build, x, space, meta)[-1]
     else:
         center = mean_over(build, x, space, meta)
-    away = _away_from(build, x, space, build.load(center, identity(space.shape)))
+    away = _difference_from(build, x, space, build.load(center, identity(space.shape)))
     return center, reduce_to(build, "sum", build.op("square", away), space, meta)
 
 
@@ -126,13 +126,13 @@ def _from_first(
     first = dict.fromkeys(space.reduce_axes, ZERO)
     at = tuple(index.substitute(first) for index in space.at)
     guess = build.convert(build.load(x, at), meta.dtype)
-    away = _away_from(build, x, space, guess)
+    away = _difference_from(build, x, space, guess)
     off = build.load(reduce_to(build, "sum", away, space, meta), identity(space.shape))
     mean_off = build.op("truediv", off, build.const(space.count, meta.dtype))
     return away, off, mean_off, build.pointwise(build.op("add", guess, mean_off), meta)
 
 
-def _away_from(build: Builder, x: TensorValue, space: Space, center: Expr) -> Expr:
+def _difference_from(build: Builder, x: TensorValue, space: Space, center: Expr) -> Expr:
     value = build.convert(build.load(x, space.at), center.dtype)
     return build.op("sub", value, center)
 
@@ -164,7 +164,7 @@ def _parts_of_moments(build: Builder, x: TensorValue, space: Space) -> tuple[int
     sizes = tuple(axis.size for axis in axes if isinstance(axis.size, int))
     if len(sizes) < len(axes):
         return None
-    if _across(build, x, space):
+    if _has_adjacent_results(build, x, space):
         return _parts_of_columns(sizes, space)
     longer = [d for d in range(len(sizes)) if prod(sizes[d:]) > LONGEST_HELD]
     if not longer or len(axes) == 1:
@@ -182,7 +182,7 @@ def _parts_of_moments(build: Builder, x: TensorValue, space: Space) -> tuple[int
     return None
 
 
-def _across(build: Builder, x: TensorValue, space: Space) -> bool:
+def _has_adjacent_results(build: Builder, x: TensorValue, space: Space) -> bool:
     """Do adjacent elements in memory belong to different results?"""
     place = _place(build, x, space)
     return any(is_int(place.coefficient(axis), 1) for axis in axes_of(space.shape))
@@ -226,7 +226,7 @@ def _moments_of_parts(
     at = tuple(index.substitute(moved) for index in space.at)
     part = Space(at, inner, shape, product(axis.size for axis in inner))
     of_parts = TensorMeta(shape, Layout.contiguous(shape).stride, meta.dtype, meta.device)
-    of_part = _in_one_pass if _across(build, x, space) else _in_two_passes
+    of_part = _in_one_pass if _has_adjacent_results(build, x, space) else _in_two_passes
     means, squares = of_part(build, x, part, of_parts)
     over = Space((*map(Index.of, outer), *within), outer, space.shape, product(shape[: cut + 1]))
     center = mean_over(build, means, over, meta)
@@ -236,7 +236,7 @@ def _moments_of_parts(
     return center, reduce_to(build, "sum", total, over, meta)
 
 
-def _spread(
+def _variance_of(
     build: Builder, squares: TensorValue, space: Space, correction: Any, meta: TensorMeta
 ) -> TensorValue:
     total = build.load(squares, identity(meta.shape))

@@ -81,7 +81,7 @@ def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
     A check is not added if a step that runs for all points has the same check.
     """
     kept = needed(build, outputs)
-    whole = _whole(build, kept, outputs)
+    whole = _fully_computed(build, kept, outputs)
     nests = [step for step in build.steps if not isinstance(step, ExternCall)]
     partial = {id(n): [(n, v) for v in checks_of(n)] for n in nests if n.buffer not in whole}
     if not any(partial.values()):
@@ -97,7 +97,7 @@ def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
     return needed(build, outputs)
 
 
-def _whole(build: Builder, steps: Sequence[Step], outputs: Sequence[Output]) -> set[str]:
+def _fully_computed(build: Builder, steps: Sequence[Step], outputs: Sequence[Output]) -> set[str]:
     """The buffers that are computed at all of their points, inlined or not."""
     wanted = {view.buffer for view in views_in(tuple(outputs))}
     for step in reversed(steps):

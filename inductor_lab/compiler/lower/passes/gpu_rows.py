@@ -71,7 +71,7 @@ def kept_rows(program: LoopProgram, options: Options) -> Iterator[tuple[Reductio
     }
     if not long:
         return
-    whole = _computed_whole(program)
+    whole = _read_directly(program)
     sources: dict[str, frozenset[str]] = {}
     windows: set[str] = set()
     kept: dict[str, tuple[Reduction, frozenset[str]]] = {}
@@ -125,7 +125,7 @@ def favours_columns(nest: Reduction, buffers: Mapping[str, Buffer]) -> bool:
     return votes > 0
 
 
-def _computed_whole(program: LoopProgram) -> set[str]:
+def _read_directly(program: LoopProgram) -> set[str]:
     """Buffers that some step reads at other than loaded positions."""
     makers = {step.buffer: step for step in program.nests}
     waiting = [view.buffer for view in views_in(program.outputs)]

@@ -67,13 +67,13 @@ class Groups:
             if isinstance(step, Reduction):
                 self.waits[step.buffer] = frozenset(range(len(step.axes)))
             elif isinstance(step, Pointwise):
-                at = {index.as_axis() for index in self._waited_for(step.body)}
+                at = {index.as_axis() for index in self._statistics_indices(step.body)}
                 self.waits[step.buffer] = frozenset(d for d, a in enumerate(step.axes) if a in at)
         self.seen = len(self.steps)
-        found = dict(map(_group, self._waited_for(body)))
+        found = dict(map(_group, self._statistics_indices(body)))
         return [found.get(axis, 1) for axis in axes_of(shape)]
 
-    def _waited_for(self, body: Expr) -> list[Index]:
+    def _statistics_indices(self, body: Expr) -> list[Index]:
         """The indices of the body in dimensions that depend on a reduction."""
         return [load.index[d] for load in body.loads() for d in self.waits.get(load.buffer, ())]
 

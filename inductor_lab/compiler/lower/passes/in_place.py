@@ -252,9 +252,9 @@ class _Work:
         self.steps[self.makers[base]] = None
         self.readers.setdefault(source, []).append(place)
         self.taken[source] = new
-        self.steps[place] = self._continued(place, step, base, source)
+        self.steps[place] = self._without_copy(place, step, base, source)
 
-    def _continued(self, place: int, step: Step, base: str, source: str) -> Step:
+    def _without_copy(self, place: int, step: Step, base: str, source: str) -> Step:
         """The write without its copy.  If it reads the source at other places than it writes, a new
         nest computes its values before."""
         if isinstance(step, ExternCall):

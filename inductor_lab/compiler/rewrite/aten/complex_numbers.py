@@ -48,7 +48,7 @@ def _pair(node: Any, dtype: torch.dtype, most: int, add: Adder) -> Node | None:
         pair = _pair(node.args[0], dtype, most, add)
         if pair is None:
             return None
-        return _joined(add, _part(add, pair, 0), add(aten.neg.default, _part(add, pair, 1)))
+        return _stacked(add, _part(add, pair, 0), add(aten.neg.default, _part(add, pair, 1)))
     if node.target in (aten.mul.Tensor, aten.add.Tensor, aten.sub.Tensor) and not node.kwargs:
         x, y = (_pair(operand, dtype, most, add) for operand in node.args)
         if x is None or y is None:
@@ -63,13 +63,13 @@ def _product(add: Adder, x: Node, y: Node) -> Node:
     """The product of complex numbers, rounded as in eager mode."""
     (a, b), (c, d) = ([_part(add, pair, k) for k in (0, 1)] for pair in (x, y))
     ac, bd, ad, bc = (add(aten.mul.Tensor, p, q) for p, q in ((a, c), (b, d), (a, d), (b, c)))
-    return _joined(add, add(aten.sub.Tensor, ac, bd), add(aten.add.Tensor, ad, bc))
+    return _stacked(add, add(aten.sub.Tensor, ac, bd), add(aten.add.Tensor, ad, bc))
 
 
 def _part(add: Adder, pair: Node, which: int) -> Node:
     return add(aten.select.int, pair, -1, which)
 
 
-def _joined(add: Adder, real: Node, imaginary: Node) -> Node:
+def _stacked(add: Adder, real: Node, imaginary: Node) -> Node:
     parts = [add(aten.unsqueeze.default, part, -1) for part in (real, imaginary)]
     return add(aten.cat.default, parts, -1)

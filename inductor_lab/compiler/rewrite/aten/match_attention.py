@@ -67,10 +67,10 @@ class Scores:
 
 def fused_attention(node: Node) -> Node | None:
     """The replacement of `node`, the second product of an attention; None if it is not one."""
-    found = _written_out(node)
+    found = _decomposed_scores(node)
     if found is None:
         return None
-    build = _Build(node, found)
+    build = _Rewrite(node, found)
     operands = build.operands()
     return None if operands is None else build.call(*operands)
 
@@ -78,13 +78,13 @@ def fused_attention(node: Node) -> Node | None:
 # ---- match -----------------------------------------------------------------------------------
 
 
-def _written_out(node: Node) -> Scores | None:
+def _decomposed_scores(node: Node) -> Scores | None:
     """The scores whose softmax is the first operand of the product `node`."""
     result = node.meta["val"]
     if result.device.type != "cpu" or result.dtype not in KNOWN:
         return None
     passed: list[Node] = []
-    quotient = _back(operand(node), passed, *_CASTS)
+    quotient = _source_of(operand(node), passed, *_CASTS)
     start = _softmax_of(quotient, passed)
     if start is None or start.meta["val"].dim() not in (3, 4):
         return None
@@ -97,7 +97,7 @@ def _written_out(node: Node) -> Scores | None:
     found = Scores(start, shape, passed=passed)
     _unmask(found)
     _unscale(found)
-    found.product = _back(found.product, passed)
+    found.product = _source_of(found.product, passed)
     passed.append(found.product)
     inside = {node, *passed}
     if found.product.target is not aten.bmm.default or found.product.meta["val"].dtype not in KNOWN:
@@ -114,7 +114,7 @@ def _same_elements(node: Node) -> Node | None:
         return operand(node)
     if node.target is aten.expand.default:
         x = operand(node)
-        return x if same_sizes(_long(x), _long(node)) else None
+        return x if same_sizes(_sizes_above_one(x), _sizes_above_one(node)) else None
     if node.target is aten.permute.default:
         x, order = operand(node), items_of(node)
         kept = [dim for dim in order if not _is_one(x.meta["val"].shape[dim])]
@@ -122,7 +122,7 @@ def _same_elements(node: Node) -> Node | None:
     return None
 
 
-def _back(node: Node, passed: list[Node], *more: Any) -> Node:
+def _source_of(node: Node, passed: list[Node], *more: Any) -> Node:
     """Follows views and copies (and calls of `more`) back to the node that computed the
     elements."""
     while True:
@@ -215,7 +215,7 @@ def _is_one(size: Any) -> bool:
     return isinstance(size, int) and size == 1
 
 
-def _long(node: Node) -> list[Any]:
+def _sizes_above_one(node: Node) -> list[Any]:
     """The sizes that are not 1."""
     return [size for size in node.meta["val"].shape if not _is_one(size)]
 
@@ -223,7 +223,7 @@ def _long(node: Node) -> list[Any]:
 # ---- rewrite ---------------------------------------------------------------------------------
 
 
-class _Build:
+class _Rewrite:
     """Adds the nodes of the call before `node`, with their metadata and origins."""
 
     def __init__(self, node: Node, found: Scores) -> None:
@@ -242,7 +242,7 @@ class _Build:
         k = self._shaped(operand(first, 1), (*heads, width, columns))
         v = self._shaped(operand(self.node, 1), (*heads, columns, width))
         k = self.add(aten.permute.default, k, [0, 1, 3, 2])
-        return self._gapless(q), self._gapless(k), self._gapless(v)
+        return self._contiguous_rows(q), self._contiguous_rows(k), self._contiguous_rows(v)
 
     def call(self, q: Node, k: Node, v: Node) -> Node:
         mask = self._mask()
@@ -267,11 +267,11 @@ class _Build:
         """The mask as an additive mask in four dimensions."""
         found = self.found
         if found.added is not None:
-            return self._gapless(self._four(found.added))
+            return self._contiguous_rows(self._in_four_dimensions(found.added))
         if found.chosen is None:
             return None
         condition, fill, fills_where_true = found.chosen
-        condition = self._four(condition)
+        condition = self._in_four_dimensions(condition)
         dtype = self.node.meta["val"].dtype
         low, zero = (
             self.add(aten.scalar_tensor.default, number, dtype=dtype, device=torch.device("cpu"))
@@ -280,7 +280,7 @@ class _Build:
         sides = (low, zero) if fills_where_true else (zero, low)
         return self.add(aten.where.self, condition, *sides)
 
-    def _four(self, mask: Node) -> Node:
+    def _in_four_dimensions(self, mask: Node) -> Node:
         if mask.meta["val"].dim() == len(self.found.shape) == 3:
             mask = self.add(aten.unsqueeze.default, mask, 1)
         while mask.meta["val"].dim() < 4:
@@ -292,13 +292,13 @@ class _Build:
         wanted = [size for size in shape if not _is_one(size)]
         best = None
         for earlier in _history(node):
-            if same_sizes(_long(earlier), wanted):
+            if same_sizes(_sizes_above_one(earlier), wanted):
                 best = earlier
         if best is not None and same_sizes(best.meta["val"].shape, shape):
             return best
         return self.add(aten.view.default, best or node, self._sizes(shape))
 
-    def _gapless(self, node: Node) -> Node:
+    def _contiguous_rows(self, node: Node) -> Node:
         if node.meta["val"].stride()[-1] == 1:
             return node
         how = {"memory_format": torch.contiguous_format}

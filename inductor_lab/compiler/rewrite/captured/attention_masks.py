@@ -129,8 +129,8 @@ def _set(node: Node, which: tuple[int, str], value: Any) -> None:
 
 def _value(mask: Node) -> torch.Tensor | None:
     """The value of the mask on the CPU; None if it depends on an input or may be written to."""
-    made = _made_of(mask)
-    if made is None or not _only_read(made):
+    made = _computation_of(mask)
+    if made is None or not _never_written(made):
         return None
     values: dict[Node, Any] = {}
     with without_modes(), torch.no_grad():
@@ -140,7 +140,7 @@ def _value(mask: Node) -> torch.Tensor | None:
     return found if isinstance(found, torch.Tensor) and found.numel() else None
 
 
-def _made_of(mask: Node) -> list[Node] | None:
+def _computation_of(mask: Node) -> list[Node] | None:
     """The nodes that compute the mask, in order; None if an input or a symbol is among them."""
     wanted, seen = [mask], {mask}
     while wanted:
@@ -164,7 +164,7 @@ def _is_plain(node: Node) -> bool:
     return node.op == "call_method" and node.target in _METHODS
 
 
-def _only_read(made: list[Node]) -> bool:
+def _never_written(made: list[Node]) -> bool:
     """Are these values, and the views of them, never written?  A conversion to another dtype is not
     a view."""
     seen, wanted = set(made), list(made)
@@ -186,7 +186,7 @@ def _dtype(node: Node) -> Any:
 
 def _computed(node: Node, values: dict[Node, Any]) -> Any:
     args, kwargs = torch.fx.node.map_aggregate(
-        (node.args, dict(node.kwargs)), lambda a: _here(a, values)
+        (node.args, dict(node.kwargs)), lambda a: _on_cpu(a, values)
     )
     if node.op == "call_method":
         return getattr(args[0], str(node.target))(*args[1:], **kwargs)
@@ -195,7 +195,7 @@ def _computed(node: Node, values: dict[Node, Any]) -> Any:
     return node.target(*args, **{**kwargs, **here})
 
 
-def _here(argument: Any, values: dict[Node, Any]) -> Any:
+def _on_cpu(argument: Any, values: dict[Node, Any]) -> Any:
     """An argument with every device replaced by the CPU."""
     if isinstance(argument, Node):
         return values[argument]

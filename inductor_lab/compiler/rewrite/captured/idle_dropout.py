@@ -22,14 +22,14 @@ def remove_idle_dropout(module: GraphModule) -> None:
     for part in [part for part in module.modules() if isinstance(part, GraphModule)]:
         for function in DROPOUTS:
             for node in part.graph.find_nodes(op="call_function", target=function):
-                argument = _given_back(*node.args, **node.kwargs)
+                argument = _returned_argument(*node.args, **node.kwargs)
                 if argument is not None:
                     node.replace_all_uses_with(argument)
                     part.graph.erase_node(node)
                     part.recompile()
 
 
-def _given_back(
+def _returned_argument(
     input: Any, p: Any = 0.5, training: Any = True, inplace: Any = False, *, train: Any = True
 ) -> Node | None:
     """The argument that such a call returns; None if the call drops elements."""

@@ -38,7 +38,7 @@ Places = dict[int, tuple[int, torch.Tensor]]
 """The tensors of a call by identity, because a foreach operator has hundreds."""
 
 
-class Unlike(Exception):
+class NotComparable(Exception):
     """A call cannot be compared with others, or its nodes cannot be copied."""
 
 
@@ -70,9 +70,9 @@ class Repeats:
         tensors: Places = {}
         into = Tracing.now()
         try:
-            kind = operator, _kind((*given, *more.items()), tensors)
+            kind = operator, _signature((*given, *more.items()), tensors)
             inputs = _nodes([tensor for _, tensor in tensors.values()], into)
-        except Unlike:
+        except NotComparable:
             return made(*given, **more)
         known = self._known.setdefault(into.tracer, {})
         trace = known.get(kind)
@@ -83,33 +83,33 @@ class Repeats:
         if kind not in known:
             try:
                 known[kind] = _trace(inputs, _after(last), made_now, into)
-            except Unlike:
+            except NotComparable:
                 known[kind] = None
         return made_now
 
 
-def _kind(value: Any, tensors: Places) -> Any:
+def _signature(value: Any, tensors: Places) -> Any:
     """Everything that a definition may depend on in an argument; adds each tensor to `tensors`
     once."""
     if isinstance(value, FakeTensor):
         if value.layout is not torch.strided or value.dtype.is_complex or value.is_neg():
-            raise Unlike
+            raise NotComparable
         sizes = (*value.shape, *value.stride(), value.storage_offset())
         if not all(type(size) is int for size in sizes):
-            raise Unlike
+            raise NotComparable
         place, _ = tensors.setdefault(id(value), (len(tensors), value))
         return place, value.dim(), sizes, value.dtype, value.device
     if isinstance(value, list | tuple):
-        return tuple(_kind(item, tensors) for item in value)
+        return tuple(_signature(item, tensors) for item in value)
     if isinstance(value, PLAIN):
         return type(value), repr(value) if isinstance(value, float) else value
-    raise Unlike
+    raise NotComparable
 
 
 def _nodes(tensors: Sequence[torch.Tensor], into: Tracing) -> tuple[Node, ...]:
     nodes = tuple(node for node in map(into.node_of, tensors) if node is not None)
     if not nodes or len(nodes) < len(tensors):
-        raise Unlike
+        raise NotComparable
     return nodes
 
 
@@ -127,14 +127,14 @@ def _trace(inputs: tuple[Node, ...], nodes: tuple[Node, ...], made: Any, into: T
     known = called.union(inputs)
     for node in nodes:
         if not (_is_plain(node.target) and known.issuperset(node.all_input_nodes)):
-            raise Unlike
+            raise NotComparable
     alone = isinstance(made, torch.Tensor)
     if not (alone or isinstance(made, list | tuple)):
-        raise Unlike  # NotImplemented: the operator is not decomposed
+        raise NotComparable  # NotImplemented: the operator is not decomposed
     results = tuple(_result(one, called, into) for one in ([made] if alone else made))
     own = [found[0] for found in results if found is not None]
     if len({*own}) < len(own):
-        raise Unlike
+        raise NotComparable
     made_of = _only if alone else list if isinstance(made, list) else tuple
     return Trace(inputs, nodes, results, made_of)
 
@@ -143,11 +143,11 @@ def _result(made: Any, called: Set[Node], into: Tracing) -> tuple[Node, torch.Te
     """A result and its node, which must not be a view of an argument or of another result."""
     if made is None:
         return None
-    _kind(made, {})
+    _signature(made, {})
     (node,) = _nodes([made], into)
     source: Any = node.args[0] if node.target is getitem else node
     if source not in called or any(found.alias_info for found in source.target._schema.returns):
-        raise Unlike
+        raise NotComparable
     return node, made
 
 
