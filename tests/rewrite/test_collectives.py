@@ -47,7 +47,7 @@ def test_independent_sums_are_merged() -> None:
     assert build.joined(*scaled) == [3]
     (fired,) = build.fired
     assert fired.rule == "collectives" and fired.became == "all_reduce_coalesced"
-    assert "3 messages, 192 B together: 200 us of hops are saved" in fired.why
+    assert "3 messages, 192 B together: 200 us of hops saved" in fired.why
 
 
 def test_a_collective_that_another_one_needs_is_not_merged() -> None:

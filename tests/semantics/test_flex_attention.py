@@ -1,5 +1,4 @@
-"""`flex_attention`: the user's functions become loop nests, with the values and gradients of eager
-mode."""
+"""`flex_attention`: the user's functions become loop nests; results equal those of eager mode."""
 
 from __future__ import annotations
 

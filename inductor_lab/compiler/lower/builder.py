@@ -255,11 +255,8 @@ class Builder:
         return load(value, at, self.origins)
 
     def read(self, wanted: sympy.Basic) -> Expr:
-        """A number as a load from a tensor.
-
-        It loads a number that a tensor holds.  Python computes other numbers as in eager mode
-        (`round(x, 2)`), and the host program stores them in a tensor.
-        """
+        """A number that a tensor holds, as a load.  Python computes other numbers as in eager mode,
+        and the host program stores them in a tensor."""
         value, device = self.numbers.get(wanted), self.device
         dtype = torch.bool if isinstance(wanted, Test) else torch.float64
         if value is None or value.device != device:
@@ -274,11 +271,8 @@ class Builder:
         return self._in_range(value, at, self.load(value, at))
 
     def _in_range(self, value: TensorValue, at: Sequence[Index], body: Expr) -> Expr:
-        """`body`, which belongs to the element of `value` at `at`.
-
-        A loaded position in a broadcast dimension is evaluated separately, because it may be out of
-        range.
-        """
+        """`body`, the element of `value` at `at`.  A loaded position in a broadcast dimension may
+        be out of range, so it is evaluated separately."""
         axes = {axis for place in value.index for axis in place.axes()}
         for axis, place in zip(axes_of(value.shape), at, strict=True):
             if axis not in axes and any(gathered_in(place)):
@@ -298,8 +292,7 @@ class Builder:
         return Index.of(Gathered(self.convert(value, torch.int64), size))
 
     def need_elements(self, sizes: Iterable[Size]) -> None:
-        """Leaves the operator to ATen unless all sizes are surely positive, because ATen may raise
-        for empty tensors."""
+        """Leaves the operator to ATen, which may raise, unless all sizes are surely positive."""
         results = self.node.meta["val"]
         fake = results[0] if isinstance(results, tuple | list) else results
         if not all(torch_api.surely_positive(size, fake) for size in sizes):
@@ -351,12 +344,8 @@ class Builder:
         self, base: TensorValue, shape: tuple[Size, ...], index: tuple[Index, ...], kind: str,
         body: Expr, distinct: bool = False,
     ) -> TensorValue:  # fmt: skip
-        """`base` with `body` stored at `index` for all points of `shape`; `distinct` says that no
-        two points store to one place.
-
-        `base` must be a view of a buffer that was computed only for this write; the scatter
-        overwrites it.
-        """
+        """`base`, a buffer that was computed only for this write, with `body` stored at `index` for
+        all points of `shape`; `distinct` says that no two points store to one place."""
         if any(is_int(size, 0) for size in shape):
             return base
         old = self.buffers[base.buffer]
@@ -372,10 +361,8 @@ class Builder:
         return replace(base, buffer=buffer.name)
 
     def _over(self, axes: tuple[Axis, ...], body: Expr) -> Expr:
-        """The body over `axes`; a constant if these are empty.
-
-        Otherwise a load might be hoisted out of the loops that never run and read invalid memory.
-        """
+        """The body over `axes`; a constant if these are empty, so that no load is hoisted out of
+        loops that never run."""
         nothing = any(is_int(axis.size, 0) for axis in axes)
         return self.const(0, body.dtype) if nothing else body
 
@@ -415,11 +402,9 @@ class Builder:
         outputs: Sequence[TensorMeta | Any] | None = None, reason: str = "library",
         copies: Sequence[TensorValue] = (),
     ) -> tuple[TensorValue | Any, ...]:  # fmt: skip
-        """A library call; one value for each output (None if the op returns none), and one for each
-        of the `copies` that it writes to.
+        """A library call; its outputs (None if there is none), then the `copies` that it writes to.
 
-        An output that is an unbound symbol is a number that the call returns, and the call binds
-        it.
+        An output that is an unbound symbol is a number that the call returns and binds.
         """
         results = self.results if outputs is None else outputs
         kind = BufferKind.EXTERN
@@ -442,8 +427,7 @@ class Builder:
     def number(
         self, op: str, args: Sequence[ExternArg], symbol: sympy.Symbol | None = None
     ) -> sympy.Symbol:
-        """A call that returns a number at run time; its symbol is the given one, that of an equal
-        call, or a new one."""
+        """A call that returns a number at run time, as a symbol; equal calls share one."""
         calls = [step for step in self.steps if isinstance(step, ExternCall) and any(step.numbers)]
         known = (step.numbers[0] for step in calls if (step.op, step.args) == (op, tuple(args)))
         if symbol is None and (found := next(known, None)) is not None:
@@ -461,7 +445,7 @@ class Builder:
         return torch_api.is_sure(test, found[0] if isinstance(found, tuple | list) else found)
 
     def require(self, test: sympy.Basic, otherwise: str) -> None:
-        """The host program tests it and raises RuntimeError if it is false; no test if it is surely
+        """The host program raises RuntimeError if the test is false; no test if it is surely
         true."""
         if not self._holds(test):
             self.check(test, otherwise)

@@ -100,8 +100,8 @@ CONVERTED: Mapping[Any, tuple[str, ...]] = {
 }  # fmt: skip
 """Operators → the numbers that eager mode converts to the dtype of the result; it raises if a
 number is out of range."""
-BEYOND = "a number beyond the dtype"
-REFUSED = "a dtype that eager refuses"
+BEYOND = "number out of range of the dtype"
+REFUSED = "dtype that eager mode rejects"
 SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Scalar)
 """These operators add `-alpha` times the second operand."""
 

@@ -258,11 +258,8 @@ class _Walk:
             return fallback(self.build, node.target, args, kwargs, left.reason)
 
     def _with_effects(self, node: torch.fx.Node) -> Any:
-        """A call with effects besides its results: `(token, *results)`.
-
-        The token orders calls with effects.  Steps stay in order anyway, so the token is None here
-        and at run time.
-        """
+        """A call with effects besides its results: `(token, *results)`.  The token, which orders
+        such calls, is None, because steps stay in order."""
         token, op, *args = map_arg(node.args, self._as_in_eager)
         if not isinstance(op, torch_api.OpOverload) or op._schema.is_mutable:
             raise self._refused(node, f"the operator {op}, which has effects,")
@@ -381,11 +378,9 @@ class _Walk:
         return self._made(OPERATORS.again.default, output, output.layout, reason="alias")
 
     def _relates_results(self) -> bool:
-        """Should results that share memory be views of one tensor?
-
-        Not inside an autograd function, which relates its results itself.  Not with symbolic sizes
-        either, because TorchDynamo could not name them in a view.
-        """
+        """Should results that share memory be views of one tensor?  Not inside an autograd
+        function, which relates its results itself, nor with symbolic sizes, which TorchDynamo could
+        not name in a view."""
         return not (self.trained or self._has_symbols())
 
     def _has_symbols(self) -> bool:
@@ -421,11 +416,8 @@ class _Walk:
     def _made(
         self, op: Operator, view: BufferView, layout: Layout, *more: Any, reason: str
     ) -> BufferView:
-        """The result of one of our operators on a view, with the strides of `layout`.
-
-        The operator gets each expanded dimension with size 1 (or 0 if it is empty); its result is
-        then expanded.
-        """
+        """The result of one of our operators on a view, with the strides of `layout`.  The operator
+        gets each expanded dimension with size 1 (0 if it is empty)."""
         pairs = zip(layout.size, layout.stride, strict=True)
         once = tuple(at_most_one(size) if is_int(stride, 0) else size for size, stride in pairs)
         buffer = self.build.buffers[view.buffer]
@@ -435,11 +427,8 @@ class _Walk:
         return BufferView(made.buffer, replace(layout, offset=0))
 
     def _new_value(self, result: torch.fx.Node, write: Write) -> BufferView:
-        """The new value of an input.
-
-        It is not an input itself, because that one may be written first; `set_` shares memory on
-        purpose.
-        """
+        """The new value of an input: not an input itself, because that one may be written first
+        (`set_` shares memory on purpose)."""
         value = self.values[result]
         self.build.begin(result)
         meta = TensorMeta.of(result.meta["val"])

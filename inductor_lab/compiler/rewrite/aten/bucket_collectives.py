@@ -124,6 +124,6 @@ def _why(bucket: list[Node], sent: dict[Node, int]) -> str:
     rates, nbytes = RATES[bucket[0].meta["val"].device.type], sum(sent[node] for node in bucket)
     saved, later = (len(bucket) - 1) * rates.latency, nbytes / rates.link
     return (
-        f"{len(bucket)} messages, {bytes_text(nbytes)} together: {saved * 1e6:.0f} us of hops are "
-        f"saved, the first is at most {later * 1e6:.0f} us later"
+        f"{len(bucket)} messages, {bytes_text(nbytes)} together: {saved * 1e6:.0f} us of hops "
+        f"saved, the first delayed by at most {later * 1e6:.0f} us"
     )
