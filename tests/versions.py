@@ -29,7 +29,7 @@ AREAS = {
     "capture": ["tests/capture", "tests/semantics/test_structure.py"],
     "training": ["tests/autograd", "tests/semantics/test_training_calls.py"],
     "in-place writes": ["tests/semantics/test_mutation.py", "tests/semantics/test_storage.py"],
-    "dynamic sizes": ["tests/semantics/test_dynamic.py", "tests/semantics/test_unknown_sizes.py"],
+    "dynamic sizes": ["tests/semantics/test_dynamic.py", "tests/semantics/test_unbacked_sizes.py"],
     "C++ kernels": ["tests/codegen/test_cpp.py", "tests/end_to_end/test_scans.py"],
     "Triton kernels": ["tests/codegen/test_ladder.py", "tests/runtime/test_triton_launch.py"],
     "calls and caches": ["tests/test_calls.py", "tests/end_to_end/test_warm_start.py"],

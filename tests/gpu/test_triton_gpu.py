@@ -20,7 +20,7 @@ from tests.end_to_end.test_scans import CASES as SCANS
 from tests.end_to_end.test_scatters import CASES as SCATTERS
 from tests.end_to_end.test_scatters import LAST_STAYS
 from tests.end_to_end.test_search import CASES as SEARCHES
-from tests.lower.test_split import CASES as SPLIT
+from tests.lower.test_split_reductions import CASES as SPLIT
 
 pytestmark = [
     pytest.mark.gpu,

@@ -192,7 +192,7 @@ def test_a_break_inside_torch_is_reported_at_the_users_line() -> None:
     found = lab.inspect(layer, torch.ones(1, 2, requires_grad=True))
     assert found.capture.breaks
     for each in found.capture.breaks:
-        assert each.span is not None and each.span.file.endswith("test_record.py")
+        assert each.span is not None and each.span.file.endswith("test_dynamo_listener.py")
         assert "lab.inspect(layer" in each.span.code
 
 
