@@ -62,10 +62,10 @@ def simple_loops(request: pytest.FixtureRequest) -> Iterator[None]:
     """`--passes-off`: every compilation as `options={"passes_off": "all"}` makes it."""
     with pytest.MonkeyPatch.context() as patch:
         if request.config.getoption("--passes-off"):
+            from inductor_lab.compiler.base.passes import optional
             from inductor_lab.compiler.codegen import generate
-            from inductor_lab.compiler.codegen.cpu.passes import OPTIONAL
 
-            patch.setattr(generate, "switched_off", lambda names: OPTIONAL)
+            patch.setattr(generate, "switched_off", lambda table, names: optional(table))
         yield
 
 

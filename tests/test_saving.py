@@ -21,6 +21,7 @@ from inductor_lab.bench.demo.programs import PROGRAMS
 from inductor_lab.compiler.base.errors import CannotWrite, NotPicklable, UnreadableFile
 from inductor_lab.compiler.base.options import FusionOptions, Options
 from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode, Span, TensorFacts
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.ir.expr import Const, Expr, Load, Op
 from inductor_lab.compiler.ir.index import Axis, Index
 from inductor_lab.compiler.ir.program import (
@@ -372,3 +373,20 @@ def test_compiled_code_is_of_one_process(way: Any, tmp_path: Path) -> None:
     again = way(loaded)
     again = pickle.loads(again) if isinstance(again, bytes) else again
     assert str(again) == str(loaded)
+
+
+def test_a_call_of_an_older_file_gets_its_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that were written before `ExternCall.effect` have the reason alone."""
+    program = lab.inspect(lambda x: x @ x, torch.randn(4, 4)).parts[0].loops
+    (call,) = program.steps
+    steps = (call, replace(call, reason="collective"), replace(call, reason="wait"))
+    stored = saving._stored_fields
+    with monkeypatch.context() as older:
+        older.setattr(
+            saving, "_stored_fields", lambda cls: [f for f in stored(cls) if f.name != "effect"]
+        )
+        text = saving.to_json(replace(program, steps=steps))
+    loaded = saving.from_json(text)
+    assert [step.effect for step in loaded.steps] == [Effect.FRESH, Effect.COLLECTIVE, Effect.WAIT]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.base.display import bytes_text
-from inductor_lab.compiler.codegen.cpu.passes import PASSES
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.codegen.tree.loop_tree import Tree
 from inductor_lab.compiler.codegen.tree.text import tree_lines
@@ -46,10 +46,10 @@ from inductor_lab.widgets.views import (
 )
 
 if TYPE_CHECKING:
-    from inductor_lab.compiler.records import CompiledPart
+    from inductor_lab.compiler.records import CompiledPart, PassStep
 
-ABOUT = {step.name: step.what for step in PASSES}
-"""Loop-tree pass → its description."""
+ABOUT = {step.name: step.what for table in LISTS.values() for step in table.values()}
+"""Pass of any level → its description."""
 
 
 def part_panes(
@@ -186,6 +186,7 @@ def loops_pane(part: CompiledPart, scope: str, links: Links, seconds: float | No
     views: list[View] = [
         text_view("text", [block(loop_lines(program, links, scope))]),
         picture.view("graph"),
+        *passes_views(part.loop_steps, scope, links),
     ]
     return pane("loops", views, count=len(program.steps), seconds=seconds)
 
@@ -204,6 +205,7 @@ def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float |
         picture.view("graph"),
         decisions_view(schedule, scope, links),
         groups_view(part, scope, links),
+        *passes_views(part.schedule_steps, scope, links),
     ]
     count = ops_to(schedule.before.kernels, schedule.after.kernels)
     return pane("schedule", views, count=count, seconds=seconds)
@@ -345,6 +347,27 @@ def fused_text(steps: int, library_calls: int) -> str:
     return say(text, n=f"{steps - library_calls:,}", calls=f"{library_calls:,}")
 
 
+def passes_views(steps: Sequence[PassStep], scope: str, links: Links) -> list[View]:
+    """The diff of each pass over a loop program or a schedule."""
+    shown = [list(_step_lines(step, scope, links)) for step in steps]
+    blocks = [
+        block(diff_lines(before, after), pass_title(step.name), first=0)
+        for step, before, after in zip(steps[1:], shown, shown[1:], strict=False)
+    ]
+    return [text_view("diff", blocks)] if blocks else []
+
+
+def _step_lines(step: PassStep, scope: str, links: Links) -> Iterable[ShownLine]:
+    if isinstance(step.result, LoopProgram):
+        return loop_lines(step.result, links, scope)
+    return ([line, []] for line in str(step.result).splitlines())
+
+
+def pass_title(name: str) -> str:
+    """The name of a pass with what it does."""
+    return f"{name}: {translate(ABOUT.get(name, '')) or say('a user-defined pass')}"
+
+
 def code_view(part: CompiledPart, scope: str, links: Links) -> View:
     """The generated kernels in execution order; a block with `kernel` can be edited."""
     if not part.all_kernels:
@@ -370,8 +393,7 @@ def trees_views(part: CompiledPart, scope: str, links: Links) -> list[View]:
         lines = [tree_shown(step.tree, links, scope) for step in trees.steps]
         blocks.append(block(lines[0], f"{trees.kernel}   {say('before all passes')}"))
         for step, before, after in zip(trees.steps[1:], lines[:-1], lines[1:], strict=True):
-            about = translate(ABOUT.get(step.name, "")) or say("a user-defined pass")
-            title = f"{trees.kernel}   {step.name}: {about}"
+            title = f"{trees.kernel}   {pass_title(step.name)}"
             blocks.append(block(diff_lines(before, after), title, first=0))
     return [text_view("loops", blocks)] if blocks else []
 

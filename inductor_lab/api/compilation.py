@@ -38,7 +38,7 @@ class Compilation(Record):
         rewrites_off    names of rewrite passes or rules that are left out
         memory_budget   0 to 1: how much may be kept for the backward
         fusion          False: every loop nest is a kernel of its own
-        passes_off      names of passes over loop trees that are left out; ["all"]: simple loops
+        passes_off      names of passes of any level that are left out; ["all"]: the simplest form
 
         The function runs again, with all it does.  Raises BadOption for unknown names, NotRunnable
         for a compilation that was loaded from a file.  `compare` shows what has changed.
@@ -95,10 +95,10 @@ class Compilation(Record):
         return perform("profile", self, steps)
 
     def ablation(self, seconds: Seconds = 2.0) -> Any:
-        """What gives how much: the call with each pass over its loop trees taken out in turn.
+        """The effect of each pass: the call with one pass after the other left out.
 
-        Compiles the call once for each pass that changed a C++ kernel (`part.trees` has them), and
-        once with none; then all take turns for about so many seconds.  `print` shows the table,
+        Compiles the call once for each pass that changed something (`part.passes`), and once with
+        none; then all take turns for about so many seconds.  `print` shows the table,
         `rows` are its values.  Raises NotRunnable for one that was loaded, or compiled for another
         machine.
         """

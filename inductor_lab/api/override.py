@@ -14,6 +14,7 @@ from typing import Any
 
 from inductor_lab.api.arguments import checked, expect
 from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.passes import Pass
 from inductor_lab.compiler.ir.ops import OPS
 from inductor_lab.compiler.lower.registry import Lowering
 from inductor_lab.compiler.lower.registry import lowers as _lowers
@@ -64,7 +65,9 @@ def override(**changes: Mapping[Any, Any] | Callable[..., Any]) -> Iterator[None
 def _check(name: str, entries: Mapping[Any, Any]) -> None:
     if name not in TABLES:
         raise BadArguments(f"there is no table {name!r}", todo=f"one of {', '.join(TABLES)}")
-    for key in entries:
+    for key, value in entries.items():
+        if name.endswith("_pass") and not isinstance(value, Pass | None):
+            raise BadArguments(f"{key} is no Pass", todo="compiler/base/passes.py says what one is")
         if name == "phase" and key not in GIVEN:
             raise BadArguments(f"no phase {key!r} can be given", todo=f"one of {', '.join(GIVEN)}")
         if name in ("cpp", "triton") and str(key).split(".")[0] not in OPS:

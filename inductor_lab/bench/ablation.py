@@ -1,4 +1,4 @@
-"""What gives how much: the inspected call with each pass over its loop trees taken out.
+"""What gives how much: the inspected call with each of its passes taken out.
 
 `bytes` is what the loops load from buffers and store to them, whether a cache has it or not; local
 arrays do not count.
@@ -12,9 +12,10 @@ from typing import Any
 from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.kernels import ready
 from inductor_lab.bench.timing import Timings, compare
+from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.base.display import Shown, bytes_text, counted
 from inductor_lab.compiler.base.errors import NotRunnable
-from inductor_lab.compiler.codegen.cpu.passes import OPTIONAL, PASSES
+from inductor_lab.compiler.base.passes import optional
 from inductor_lab.compiler.codegen.tree.loop_tree import Local, Loop, Store, Tree
 from inductor_lab.compiler.codegen.tree.visit import expressions, walk
 from inductor_lab.compiler.ir.expr import Load
@@ -26,7 +27,8 @@ from inductor_lab.notebook.columns import last_column
 
 COLUMNS = ("without", ">time", ">slowdown", ">loads and stores", "description")
 HOW = "slowdown: the median of per-round ratios, not the ratio of two medians"
-ABOUT = {step.name: step.what for step in PASSES} | {"all": "simple loops, one after the other"}
+ABOUT = {step.name: step.what for table in LISTS.values() for step in table.values()}
+ABOUT["all"] = "the simplest form at each level"
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,8 @@ def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
         raise NotRunnable("it was compiled for another machine", todo="inspect it without a target")
     with ready(compilation) as (compilation, _, run):
         backward = run.backward
-    used = {name for part in compilation.parts for trees in part.trees for name in trees.passes}
-    names = [step.name for step in PASSES if step.name in (used | {"cut"}) & OPTIONAL]
+    used = {name for part in compilation.parts for name in part.passes}
+    names = [name for table in LISTS.values() for name in table if name in used & optional(table)]
     made = {"nothing": compilation}
     for name in (*names, "all"):
         made[name] = recompile(compilation, passes_off=[name])
@@ -110,7 +112,8 @@ def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
 
 
 def _code(compilation: AnyRecord) -> list[str]:
-    return [str(kernel.code) for part in compilation.parts for kernel in part.kernels]
+    kernels = [str(kernel.code) for part in compilation.parts for kernel in part.kernels]
+    return [*kernels, *(str(part.host.code) for part in compilation.parts)]
 
 
 def bytes_of(part: CompiledPart) -> int:
@@ -124,7 +127,9 @@ def bytes_of(part: CompiledPart) -> int:
     return total
 
 
-_BEFORE_BLOCKS = {"build", "rows", "results", "split", "windows", "join", "number"}
+_BEFORE_BLOCKS = {
+    "build", "cut", "short_rows", "rows", "results", "split", "windows", "join", "number",
+}  # fmt: skip
 """After these every loop takes all its turns, so counting is exact."""
 
 

@@ -10,21 +10,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from inductor_lab.compiler.base.passes import Pass
+
 Hook = Callable[..., Any] | None
 
 
 @dataclass(frozen=True)
+class Added:
+    """A pass that an accelerator adds to a list (`"rewrite"`, `"lower"`, `"schedule"` or
+    `"codegen"`), just before another pass; at the end if `before` is ""."""
+
+    level: str
+    before: str
+    step: Pass
+
+
+@dataclass(frozen=True)
 class Accelerator:
-    """The name of an accelerator, what it needs, and the hooks that the pipeline calls, or None.
+    """The name of an accelerator, what it needs, its passes, and its hooks (None if absent).
 
     name          its switch in `options={"accelerators_off": [name]}`; other options switch an
                   accelerator without a name
     needs         the feature of `torch_names.toml` that it needs; "" if none
+    passes        the passes that it adds to the four lists
     joint         `(module, rewrites_off)`: edits a joint graph before it is partitioned
-    nests         `(graph, options, lower, scheduler)`: returns which matrix products become loop
-                  nests, and the measurements; called only if `wants_nests(options)`
-    libraries     `(schedule, options, trained=)`: returns the schedule with the fastest library for
-                  each matrix product, and the measurements
     before_load   `(schedule, options)`: called before a host program is loaded
     around        `(module, inputs, key, found, is_bare)`: returns an `Around` AOTAutograd's work
     key           `(options, parameters, changed)`: returns the part of the key of a graph on disk
@@ -35,10 +44,8 @@ class Accelerator:
 
     name: str
     needs: str = ""
+    passes: tuple[Added, ...] = ()
     joint: Hook = None
-    nests: Hook = None
-    wants_nests: Hook = None
-    libraries: Hook = None
     before_load: Hook = None
     around: Hook = None
     key: Hook = None

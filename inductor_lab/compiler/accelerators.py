@@ -6,7 +6,7 @@ still compiles, but to slower programs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,8 +15,12 @@ from torch.fx import GraphModule
 from inductor_lab.compiler.accelerator import Accelerator
 from inductor_lab.compiler.base.errors import BadOption
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.base.passes import Pass, add_before, optional
+from inductor_lab.compiler.codegen.cpu import passes as cpu
 from inductor_lab.compiler.codegen.host.host_program import HELPERS
-from inductor_lab.compiler.library_choice import Choice
+from inductor_lab.compiler.lower.passes import pass_list
+from inductor_lab.compiler.rewrite import passes as rewrite
+from inductor_lab.compiler.schedule import passes as schedule
 from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.torch_door.torch_aot import Around
 from inductor_lab.compiler.torch_door.torch_names import missing
@@ -29,11 +33,24 @@ except ModuleNotFoundError as error:
         raise
     ACCELERATORS = ()
 
-NAMES = ("bare_calls", "convolutions", "libraries", "packed_weights", "pool", "warm_graphs")
-"""The values of `accelerators_off`, including accelerators that were deleted."""
+NAMES = (
+    "attention", "bare_calls", "convolutions", "libraries", "matmul_kernels", "packed_weights",
+    "pool", "warm_graphs",
+)  # fmt: skip
+"""The values of `accelerators_off`; including accelerators that were deleted."""
+
+LISTS: dict[str, dict[str, Pass]] = {
+    "rewrite": rewrite.PASSES,
+    "lower": pass_list.PASSES,
+    "schedule": schedule.PASSES,
+    "codegen": cpu.PASSES,
+}
+"""The passes of each stage, by name, in the order in which they run."""
 
 for _one in ACCELERATORS:
     HELPERS.update(_one.helpers)
+    for _added in _one.passes:
+        add_before(LISTS[_added.level], _added.step, _added.before)
 
 
 def effective_options(options: Options) -> Options:
@@ -41,66 +58,38 @@ def effective_options(options: Options) -> Options:
 
     Other options that would enable them are turned off too.  An accelerator is disabled if
     `options.accelerators_off` names it, if torch lacks a name that it needs (`torch_names.toml`),
-    or if it was deleted.  Raises BadOption for an unknown name.
+    or if it was deleted.  Raises BadOption for an unknown name
+    here and in `passes_off`.
     """
     asked = options.accelerators_off
     BadOption.refuse_unknown("accelerators_off", asked, (*NAMES, "all"))
+    known = sorted(name for table in LISTS.values() for name in optional(table))
+    BadOption.refuse_unknown("passes_off", options.passes_off, (*known, "all"))
     there = {one.name for one in ACCELERATORS if not (one.needs and missing(one.needs))}
     off = {*NAMES} if "all" in asked else {*asked, *NAMES} - (there - {*asked})
-    # the accelerator "convolutions" adds a pass with this name
-    passes = off & {"convolutions"} & {one.name for one in ACCELERATORS}
-    rewrites_off = {*options.rewrites_off, *passes}
+    added = {one.step.name for each in ACCELERATORS if each.name in off for one in each.passes}
     return replace(
         options,
         accelerators_off=tuple(sorted(off)),
         matmul="aten" if "libraries" in off else options.matmul,
         memory_pool=0.0 if "pool" in off else options.memory_pool,
         pack_weights=options.pack_weights and "packed_weights" not in off,
-        rewrites_off=tuple(sorted(rewrites_off)),
+        passes_off=tuple(sorted({*options.passes_off, *added})),
     )
 
 
 def edit_joint(module: GraphModule, options: Options) -> None:
     """Let accelerators edit a joint graph before it is partitioned."""
+    options = effective_options(options)
     for one in ACCELERATORS:
-        if one.joint:
-            one.joint(module, frozenset(options.rewrites_off))
+        if one.joint and one.name not in options.accelerators_off:
+            one.joint(module, frozenset((*options.rewrites_off, *options.passes_off)))
 
 
-def matmul_nests(
-    graph: Any, options: Options, lower: Callable[..., Any], scheduler: Callable[..., Any]
-) -> tuple[frozenset[str], tuple[Choice, ...]]:
-    """Return the matrix products that become loop nests, and the measurements."""
-    for one in _wanting_nests(options):
-        nodes, choices = one.nests(graph, options, lower, scheduler)  # type: ignore[misc]
-        return nodes, choices
-    return frozenset(), ()
-
-
-def wants_nests(options: Options) -> bool:
-    return bool(_wanting_nests(options))
-
-
-def _wanting_nests(options: Options) -> list[Accelerator]:
-    return [one for one in ACCELERATORS if one.wants_nests and one.wants_nests(options)]
-
-
-def choose_libraries(
-    schedule: Schedule, options: Options, trained: bool
-) -> tuple[Schedule, tuple[Choice, ...]]:
-    """Return the schedule with the fastest library for each product, and the measurements."""
-    choices: tuple[Choice, ...] = ()
-    for one in ACCELERATORS:
-        if one.libraries:
-            schedule, more = one.libraries(schedule, options, trained=trained)
-            choices += more
-    return schedule, choices
-
-
-def before_load(schedule: Schedule, options: Options) -> None:
+def before_load(planned: Schedule, options: Options) -> None:
     for one in ACCELERATORS:
         if one.before_load:
-            one.before_load(schedule, options)
+            one.before_load(planned, options)
 
 
 def warm_key(options: Options, parameters: Collection[int], changed: str | None) -> str:

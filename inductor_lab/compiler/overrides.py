@@ -6,12 +6,14 @@ import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import torch
 
 from inductor_lab.compiler import accelerators
 from inductor_lab.compiler.autograd import partition
+from inductor_lab.compiler.base.passes import Later
 from inductor_lab.compiler.codegen import generate
 from inductor_lab.compiler.codegen.cpp.cpp_ops import CPP_OPS
 from inductor_lab.compiler.codegen.host import host_program
@@ -21,7 +23,6 @@ from inductor_lab.compiler.lower.registry import LOWERINGS
 from inductor_lab.compiler.rewrite.aten.identities import BY_TARGET, RULES
 from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
 from inductor_lab.compiler.rewrite.decompose.own_definitions import DEFINITIONS
-from inductor_lab.compiler.rewrite.passes import PASSES
 from inductor_lab.compiler.schedule import keep_precision
 from inductor_lab.compiler.schedule.fusion import combo, fuse, legality, profit
 from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
@@ -48,7 +49,7 @@ TABLES: dict[str, dict[Any, Any]] = {
     "lowering": LOWERINGS,
     "definition": DEFINITIONS,
     "rewrite": RULES,
-    "rewrite_pass": PASSES,
+    **{f"{level}_pass": passes for level, passes in accelerators.LISTS.items()},
     "legality": LEGALITY,
     "profit": PROFIT,
     "combo_legality": combo.LEGALITY,
@@ -56,7 +57,13 @@ TABLES: dict[str, dict[Any, Any]] = {
     "phase": PHASES_GIVEN,
 }
 """The tables that `override` changes, by name: the texts of operations in both languages; lowerings
-and definitions by ATen overload; rewrite rules and passes, and fusion rules, by name."""
+and definitions by ATen overload; rewrite rules, passes of each level (values of
+type `Pass`) and fusion rules, by name."""
+
+if accelerators.ACCELERATORS:  # one of them keeps graphs on disk, under a key that covers changes
+    for _step in (step for table in accelerators.LISTS.values() for step in table.values()):
+        if isinstance(_step.apply, Later):
+            import_module(_step.apply.module)
 
 PHASES = ("ir", "autograd", "rewrite", "lower", "schedule", "codegen")
 

@@ -41,9 +41,8 @@ from inductor_lab.compiler.codegen.host.host_program import host_program
 from inductor_lab.compiler.lower.builder import source_line
 from inductor_lab.compiler.lower.graph import lower_graph
 from inductor_lab.compiler.lower.input_writes import extract_writes, may_write_inputs
-from inductor_lab.compiler.lower.retarget import retarget
 from inductor_lab.compiler.overrides import PHASES_GIVEN, changed_at_run_time, definitions
-from inductor_lab.compiler.records import CompiledGraph, CompiledPart
+from inductor_lab.compiler.records import CompiledGraph, CompiledPart, PassStep
 from inductor_lab.compiler.rewrite.captured.attention_masks import simplify_masks
 from inductor_lab.compiler.rewrite.captured.idle_dropout import remove_idle_dropout
 from inductor_lab.compiler.rewrite.decompose.decomposition_record import decompositions_of
@@ -53,12 +52,37 @@ from inductor_lab.compiler.runtime.cuda_graphs import with_cuda_graphs
 from inductor_lab.compiler.runtime.executable import build_executable
 from inductor_lab.compiler.runtime.prestart import before_lowering
 from inductor_lab.compiler.runtime.rank_failures import report_failure
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
-from inductor_lab.compiler.schedule.keep_precision import keep_precision
+from inductor_lab.compiler.schedule.fusion.fuse import ScheduleFacts
+from inductor_lab.compiler.schedule.passes import schedule_program
+from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
 from inductor_lab.compiler.torch_door import torch_aot, torch_api
 
 T = TypeVar("T")
+
+
+@dataclass
+class History:
+    """The results of the passes of one stage, if they are kept: those that differ as text."""
+
+    keep: bool
+    steps: list[PassStep] = field(default_factory=list)
+
+    @property
+    def result(self) -> tuple[PassStep, ...]:
+        """The first form, and the result of each pass that changed it."""
+        texts = [str(step.result) for step in self.steps]
+        return tuple(
+            step for step, text, before in zip(self.steps, texts, ["", *texts], strict=False)
+            if text != before
+        )  # fmt: skip
+
+    @property
+    def add(self) -> Callable[[str, Any], object] | None:
+        """Called with the name and the result of each pass; None if nothing is kept."""
+        if not self.keep:
+            return None
+        return lambda name, result: self.steps.append(PassStep(name, result))
 
 
 @dataclass
@@ -167,59 +191,55 @@ class GraphCompiler:
 
     @no_collection()
     def compile_part(self, module: GraphModule, name: str) -> Callable[..., Any]:
-        """ATen graph → rewrites → loops → schedule → kernels → host program → running code."""
-        options, eager = effective_options(self.options), self._uncompiled(module)
+        """ATen graph → rewrites → loops → schedule → kernels → host program → running code.
+
+        `accelerators.LISTS` has the passes of each stage.
+        """
+        options, eager = self._options_of(name), self._uncompiled(module)
         module, writes = extract_writes(module)
-        work = module
+        rewrites, loops, schedule = None, History(self.keep), History(self.keep)
 
-        def phase(step: str, run: Callable[[], T]) -> T:
-            return self._phase(f"{name}.{step}", run, work)
+        def phase(step: str, run: Callable[..., T], *given: Any, **named: Any) -> T:
+            work = module if rewrites is None else rewrites.module
+            return self._phase(f"{name}.{step}", lambda: run(*given, **named), work)
 
-        packs = options.pack_weights and not self.trained
-        kept = torch_api.inputs_among(module.graph, self.parameters) if packs else frozenset()
-        rewrites = phase(
-            "rewrite", lambda: rewrite(module, name, options, record=self.keep, parameters=kept)
-        )
-        work = rewrites.module
-        fusion = options.fusion.within(f"g{self.number}.{name}")
-        options = replace(options, fusion=fusion)
-        lower = partial(lower_graph, work, name, options, writes=writes, trained=self.trained)
-        mine = PHASES_GIVEN.get("schedule")
-        made_by = partial(schedule_from_groups, mine) if mine else schedule_program
-        scheduler = partial(made_by, options=fusion)
-        choose = partial(accelerators.matmul_nests, work.graph, options, lower, scheduler)
-        ours, products = (
-            phase("products", choose) if accelerators.wants_nests(options) else (frozenset(), ())
-        )
-        loops = phase("lower", lambda: lower(own_products=ours))
-        if options.target is not None:
-            loops = retarget(loops)
-        schedule = phase("schedule", lambda: scheduler(loops))
-        schedule, libraries = phase(
-            "libraries", lambda: accelerators.choose_libraries(schedule, options, self.trained)
-        )
-        if not options.emulate_precision_casts:
-            schedule = keep_precision(schedule)
-        kernels = phase("codegen", lambda: generate_kernels(schedule, options))
-        host = phase("host", lambda: host_program(schedule, kernels, options))
-        traces = {n.name: n.stack_trace or "" for n in work.graph.nodes}
-        accelerators.before_load(schedule, options)
-        ahead = not self.keep
-        load = partial(build_executable, schedule, kernels, host, options, traces, ahead, eager)
-        executable = phase("load", load) if options.target is None else None
+        known: dict[str, Any] = {"writes": writes, "trained": self.trained}
+        to_rewrite = partial(rewrite, record=self.keep, parameters=self._packed(module, options))
+        rewrites = phase("rewrite", to_rewrite, module, name, options, **known)
+        lower = partial(lower_graph, changed=loops.add, **known)
+        program = phase("lower", lower, rewrites.module, name, options)
+        facts = ScheduleFacts(options, options.fusion, self.trained)
+        planned = phase("schedule", _scheduler(), program, options.fusion, facts, schedule.add)
+        kernels = phase("codegen", generate_kernels, planned, options)
+        host = phase("host", host_program, planned, kernels, options)
+        traces = {n.name: n.stack_trace or "" for n in rewrites.module.graph.nodes}
+        accelerators.before_load(planned, options)
+        load = partial(build_executable, planned, kernels, host, options, traces)
+        executable = None if options.target else phase("load", load, not self.keep, eager)
         if self.keep:
             before = self.joint.graph if self.joint is not None else self.captured
             self.parts[name] = CompiledPart(
                 name=name, graph=fx_graph(module, name, earlier=before),
-                decompositions=decompositions_of(module), rewrites=rewrites, loops=loops,
-                schedule=schedule, libraries=(*products, *libraries), kernels=kernels, host=host,
-                executable=executable, trees=kernel_trees(schedule, kernels, options),
+                decompositions=decompositions_of(module), rewrites=rewrites, loops=program,
+                schedule=planned, libraries=(*rewrites.choices, *facts.choices), kernels=kernels,
+                host=host, executable=executable, trees=kernel_trees(planned, kernels, options),
+                loop_steps=loops.result, schedule_steps=schedule.result,
             )  # fmt: skip
         if executable is None:
             return eager  # type: ignore[no-any-return]  # with a target it is there
-        built_from = None if loops.callees else (schedule, kernels, host, options)
-        call = with_cuda_graphs(executable.call, loops, options)
+        built_from = None if program.callees else (planned, kernels, host, options)
+        call = with_cuda_graphs(executable.call, program, options)
         return accelerators.kept(call, built_from, traces)  # type: ignore[no-any-return]
+
+    def _options_of(self, name: str) -> Options:
+        """The options that hold for one part."""
+        options = effective_options(self.options)
+        return replace(options, fusion=options.fusion.within(f"g{self.number}.{name}"))
+
+    def _packed(self, module: GraphModule, options: Options) -> frozenset[str]:
+        """The inputs that are parameters whose packed form may be kept."""
+        packs = options.pack_weights and not self.trained
+        return torch_api.inputs_among(module.graph, self.parameters) if packs else frozenset()
 
     def _uncompiled(self, module: GraphModule) -> Any:
         """Return the current graph as a function for eager mode, or None if it cannot be needed.
@@ -262,6 +282,12 @@ class GraphCompiler:
             raise reported from (error.__cause__ or error)
         finally:
             self.observer.left(name, result)
+
+
+def _scheduler() -> Callable[..., Schedule]:
+    """The scheduler: ours, or with the user's function that groups the nests."""
+    mine = PHASES_GIVEN.get("schedule")
+    return partial(schedule_from_groups, mine) if mine else schedule_program
 
 
 def _defect(phase: str, error: Exception, module: GraphModule | None) -> CompilerDefect:

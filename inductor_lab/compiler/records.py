@@ -37,13 +37,28 @@ from inductor_lab.compiler.step_time import Spent, StepTime, duration
 
 
 @dataclass(frozen=True, eq=False)
+class PassStep(Shown):
+    """The result of one pass over loop programs or schedules; the first one is "build"."""
+
+    name: str
+    result: LoopProgram | Schedule
+
+    def __repr__(self) -> str:
+        return f"PassStep({self.name}: {self.result!r})"
+
+    def __str__(self) -> str:
+        return f"# {self.name}\n{self.result}"
+
+
+@dataclass(frozen=True, eq=False)
 class CompiledPart(Shown):
     """One direction of one graph, from ATen operators to executable code.
 
     `name` is "forward" (also if no gradient is needed) or "backward".  `times` has one entry for
     each step of the schedule after `Compilation.measure` has run.  `libraries` has the library for
     each matrix product, with the measured seconds.  `trees` has the loop tree of each C++ kernel,
-    before and after each pass that changed it.  `written` has kernels that replace an operator, and
+    before and after each pass that changed it; `loop_steps` and `schedule_steps` have the loop
+    program and the schedule in the same way.  `written` has kernels that replace an operator, and
     are called like a library.
     """
 
@@ -60,10 +75,20 @@ class CompiledPart(Shown):
     libraries: tuple[Choice, ...] = ()
     trees: tuple[KernelTrees, ...] = ()
     written: tuple[Kernel, ...] = ()
+    loop_steps: tuple[PassStep, ...] = ()
+    schedule_steps: tuple[PassStep, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.written:
             object.__setattr__(self, "written", written_kernels(self.loops.callees.values()))
+
+    @property
+    def passes(self) -> tuple[str, ...]:
+        """The passes that changed something, at any level."""
+        found = [step.name for step in self.rewrites.steps if step.changed]
+        found += [step.name for step in (*self.loop_steps[1:], *self.schedule_steps[1:])]
+        found += [name for trees in self.trees for name in trees.passes]
+        return tuple(dict.fromkeys(found))
 
     @property
     def all_kernels(self) -> tuple[Kernel, ...]:

@@ -25,8 +25,7 @@ from inductor_lab.api.arguments import Count, Seconds, checked
 from inductor_lab.api.backend import backend_with
 from inductor_lab.compiler.base.display import Shown
 from inductor_lab.compiler.base.errors import BadArguments, unknown_name
-from inductor_lab.compiler.base.options import FusionOptions, Options
-from inductor_lab.compiler.rewrite.passes import PASSES
+from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.compare_results import first_wrong
@@ -47,8 +46,7 @@ from inductor_lab.stock.processes import in_one_process
 LIMIT = 120.0
 PLAIN = Options(
     cache=False,
-    fusion=FusionOptions(enabled=False),
-    rewrites_off=(*PASSES, "masks"),
+    rewrites_off=("masks",),
     passes_off=("all",),
     pack_weights=False,
     matmul="aten",

@@ -19,6 +19,7 @@ from inductor_lab.api.arguments import checked
 from inductor_lab.api.compilation import Compilation, load
 from inductor_lab.compiler.base.display import Shown, bytes_text, counted
 from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.ir.program import ExternCall
 from inductor_lab.compiler.records import CompiledPart
 from inductor_lab.compiler.step_time import duration
@@ -130,7 +131,7 @@ def _begun(c: Compilation) -> Iterator[tuple[CompiledPart, ExternCall]]:
     """Collectives in the order in which they begin, each with its part."""
     for part in c.parts:
         for step in part.schedule.steps:
-            if isinstance(step, ExternCall) and step.reason == "collective":
+            if isinstance(step, ExternCall) and step.effect is Effect.COLLECTIVE:
                 yield part, step
 
 

@@ -18,6 +18,7 @@ from inductor_lab.api.arguments import Count, checked
 from inductor_lab.compiler.base.display import Shown, bytes_text
 from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.compiler.ir.collective import RATES, Rates
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.records import CompiledPart, Record
 from inductor_lab.compiler.schedule.cost import extern_cost
 from inductor_lab.compiler.schedule.order.overlap import Clock, bytes_on_wire
@@ -195,10 +196,10 @@ def _spans(
         else:
             name, cost = step.op, extern_cost(step, clock.buffers)
         short = name if isinstance(step, Group) else ".".join(name.split(".")[:2])
-        if isinstance(step, Group) or step.reason not in ("collective", "wait"):
+        if isinstance(step, Group) or step.effect not in (Effect.COLLECTIVE, Effect.WAIT):
             clock.now += took.get((scope, name)) or clock.rates.work(cost.bytes, cost.flops)
             yield Span(scope, short, "work", before, clock.now)
-        elif step.reason == "collective":
+        elif step.effect is Effect.COLLECTIVE:
             start, end = clock.begin(step)
             sent = bytes_on_wire(step, clock.buffers, clock.ranks)
             yield Span(scope, short.split(".")[1], "wire", start, end, sent)

@@ -29,6 +29,7 @@ import sympy
 import torch
 
 from inductor_lab.compiler.base.errors import CannotWrite, UnreadableFile
+from inductor_lab.compiler.ir.effects import COLLECTIVES, LIBRARY
 from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS
 from inductor_lab.saved.checks import checks_of
 
@@ -58,6 +59,7 @@ MODULES = {
     "codegen.tree": "compiler.codegen.tree.loop_tree",
     "codegen.trees": "compiler.codegen.tree.tree_history",
     "compilation": "api.compilation",
+    "ir.effects": "compiler.ir.effects",
     "ir.expr": "compiler.ir.expr",
     "ir.index": "compiler.ir.index",
     "ir.program": "compiler.ir.program",
@@ -79,6 +81,14 @@ MOVED = {
     for name in ("CompiledPart", "CompiledGraph", "Coverage", "ExternUse")
 } | {"runtime.matmul.Choice": "accelerate.libraries.Choice"}
 """Types that files written before name by another module."""
+
+
+ADDED: Mapping[str, Mapping[str, Callable[[dict[str, Any]], Any]]] = {
+    "ir.program.ExternCall": {
+        "effect": lambda call: COLLECTIVES.get(call["reason"], LIBRARY).effect,
+    },
+}
+"""Fields that older files lack, made of the others."""
 
 
 @cache
@@ -304,6 +314,8 @@ class _Decoder:
         name, *values = rest
         cls = self.classes[MOVED.get(name, name)]
         given = dict(zip(self.stored[name], values, strict=True))
+        for lacking, made in ADDED.get(name, {}).items():
+            given.setdefault(lacking, made(given))
         known = {f.name for f in _stored_fields(cls)}
         if given.keys() - known:
             raise ValueError(f"{name} has no fields {', '.join(sorted(given.keys() - known))}")

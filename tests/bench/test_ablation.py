@@ -1,4 +1,4 @@
-"""What each pass over loop trees gives: the call without it is right, and what it loads is told."""
+"""Each pass can be left out: the result is correct, and the ablation measures what it costs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.bench.ablation import tree_bytes
+from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.base.errors import BadOption, NotRunnable
+from inductor_lab.compiler.base.passes import optional
 
 
 def test_the_passes_of_a_pooling_are_told() -> None:
@@ -24,28 +25,54 @@ def test_the_passes_of_a_pooling_are_told() -> None:
     assert "slowdown" in str(table)
 
 
-def test_every_pass_may_be_left_out() -> None:
-    def function(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        scanned = (x.exp().cumsum(-1), x.sum(0), x.argmax(-1), x.amax(-1))
-        return (*scanned, x.softmax(-1), x + y.t(), (x.half() * 2).float(), x.sum())
-
-    args = torch.randn(64, 1100), torch.randn(1100, 64)
-    for name in (*lab.inspect(function, *args).parts[0].trees[0].passes, "columns", "tiles"):
-        if name in ("number", "sums", "checks"):
-            continue
-        found = lab.inspect(function, *args, options={"passes_off": [name]})
-        torch.testing.assert_close(found.result, function(*args))
-        assert all(name not in trees.passes for trees in found.parts[0].trees)
+def function(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Something to do for passes of every level."""
+    scanned = (x.exp().cumsum(-1), x.sum(0), x.argmax(-1), x.amax(-1))
+    written = x.clone()
+    written[3] = 1.0
+    _, kept = torch.var_mean(y * 1, dim=-1)
+    picked = (x[at] * 2)[0]
+    moved = (x @ y) + y[:64].sum() + x.view(-1).view(64, 1100).sum()
+    half = (x.half() * 2).float()
+    return (*scanned, x.softmax(-1), x + y.t(), half, written, kept, picked, moved)
 
 
-def test_without_any_pass_there_are_simple_loops() -> None:
+ARGUMENTS = torch.randn(64, 1100), torch.randn(1100, 64), torch.tensor([1, 5])
+
+
+def check_without(name: str) -> None:
+    found = lab.inspect(function, *ARGUMENTS, options={"passes_off": [name]})
+    for ours, eager in zip(found.result, function(*ARGUMENTS), strict=True):
+        torch.testing.assert_close(ours, eager, rtol=1e-4, atol=1e-3)
+    assert all(name not in part.passes for part in found.parts)
+
+
+def test_the_program_has_work_for_every_level() -> None:
+    changed = set(lab.inspect(function, *ARGUMENTS).parts[0].passes)
+    assert all(changed & table.keys() for table in LISTS.values())
+
+
+@pytest.mark.parametrize("name", ["identities", "dead_steps", "fuse", "columns"])
+def test_a_pass_of_each_level_may_be_left_out(name: str) -> None:
+    assert any(name in table for table in LISTS.values())
+    check_without(name)
+
+
+@pytest.mark.parametrize("level", LISTS)
+def test_every_pass_may_be_left_out(level: str) -> None:
+    for name in sorted(optional(LISTS[level])):
+        check_without(name)
+
+
+def test_without_any_pass_there_is_the_simplest_form_of_each_level() -> None:
     x = torch.randn(64, 1000)
-    found = lab.inspect(lambda x: x.softmax(-1), x, options={"passes_off": "all"})
+    found = lab.inspect(lambda x: x.softmax(-1) * 1, x, options={"passes_off": "all"})
     torch.testing.assert_close(found.result, x.softmax(-1))
-    (kernel,), (trees,) = found.parts[0].kernels, found.parts[0].trees
-    assert "omp" not in str(kernel)
-    assert trees.passes == ("number",)
-    assert tree_bytes(trees.steps[-1].tree) == 4 * 64 * 1000 * 4
+    (part,) = found.parts
+    assert not any(step.changed for step in part.rewrites.steps)
+    assert len(part.kernels) == len(part.loops.nests) > 4, "each nest is a kernel"
+    assert not any("omp" in str(kernel) for kernel in part.kernels)
+    assert {name for trees in part.trees for name in trees.passes} == {"number"}
 
 
 def test_what_cannot_be_taken_out_is_refused(tmp_path) -> None:

@@ -14,7 +14,7 @@ from inductor_lab.compiler.codegen.host.host_program import host_program
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.lower.graph import lower_graph
 from inductor_lab.compiler.runtime.executable import build_executable
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from tests.tracing import through_aot
 
 

@@ -21,7 +21,7 @@ from inductor_lab.compiler.ir.program import (
     Pointwise,
 )
 from inductor_lab.compiler.runtime.executable import build_executable
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 
 INTEGERS = [t for t in CTYPES if not t.is_floating_point and t is not torch.bool]
 

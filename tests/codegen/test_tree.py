@@ -12,10 +12,10 @@ from unittest import mock
 import pytest
 import torch
 
-from inductor_lab.compiler.base.errors import BadOption
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.base.passes import optional, switched_off
 from inductor_lab.compiler.codegen.cpu import passes, plan, thread_parts, tiles
-from inductor_lab.compiler.codegen.cpu.passes import OPTIONAL, cpu_tree, switched_off
+from inductor_lab.compiler.codegen.cpu.passes import PASSES, cpu_tree
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
     ElementAlias,
@@ -31,7 +31,7 @@ from inductor_lab.compiler.codegen.tree.verify import InvalidTree, verify_tree
 from inductor_lab.compiler.ir.expr import Load, Temp
 from inductor_lab.compiler.ir.index import Axis, Index
 from inductor_lab.compiler.lower.graph import lower_graph
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Group
 from tests.codegen.cpp_cases import POINTWISE, REDUCTIONS
 from tests.tracing import through_aot
@@ -45,7 +45,7 @@ SMALL = ((plan, "GRAIN", 16), (thread_parts, "GRAIN", 16), (tiles, "SMALLEST_TRA
          (passes, "STREAMED_BYTES", 0))  # fmt: skip
 """Constants with which passes also change small programs."""
 SETTINGS: dict[str, tuple[frozenset[str], tuple[Any, ...]]] = {
-    "simple": (OPTIONAL, ()),
+    "simple": (optional(PASSES), ()),
     "every pass": (frozenset(), SMALL),
 }
 
@@ -155,9 +155,6 @@ def test_a_pass_without_effect_returns_the_same_tree() -> None:
         assert step.apply(SUM, facts) is SUM, step.name
 
 
-def test_an_unknown_pass_is_an_error() -> None:
-    with pytest.raises(BadOption, match="passes_off"):
-        switched_off(("tilse",))
-    with pytest.raises(BadOption, match="passes_off"):
-        switched_off(("checks",))
-    assert switched_off(("all",)) == OPTIONAL
+def test_passes_that_are_needed_stay_on() -> None:
+    assert switched_off(PASSES, ("checks", "tiles")) == {"tiles"}
+    assert switched_off(PASSES, ("all",)) == optional(PASSES)

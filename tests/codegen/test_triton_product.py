@@ -12,7 +12,7 @@ from inductor_lab.compiler.codegen.triton.printer import triton_kernel
 from inductor_lab.compiler.ir.match_matmul import product_of
 from inductor_lab.compiler.lower.retarget import retarget
 from inductor_lab.compiler.runtime.triton.launch import load_kernel
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from tests.schedule.programs import traced
 
 pytest.importorskip("triton")
@@ -105,7 +105,7 @@ def test_gradients_are_products_too():
 
 
 def planned(function, *given):
-    program = retarget(traced(function, *given, products=True))
+    program = retarget(traced(function, *given, products=True), "cuda:90")
     return schedule_program(program, FusionOptions())
 
 

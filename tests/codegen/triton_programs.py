@@ -15,7 +15,7 @@ from inductor_lab.compiler.codegen.host.host_program import host_program
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.lower.graph import lower_graph
 from inductor_lab.compiler.runtime.executable import build_executable
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.torch_door.torch_api import boxed
 from tests.tracing import through_aot

@@ -27,6 +27,7 @@ from torch.nn.functional import cross_entropy, gelu
 from torch.nn.parallel import DistributedDataParallel
 
 import inductor_lab as lab
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.ir.program import ExternCall
 from inductor_lab.compiler.runtime.rank_failures import Collectives
 from inductor_lab.compiler.runtime.toolchain.find_compiler import Toolchain
@@ -240,7 +241,7 @@ def schedule() -> Any:
     found = lab.inspect(total, torch.ones(64, 64)).graphs[0].forward.schedule
     names = [s.op if isinstance(s, ExternCall) else s.name for s in found.steps]
     lives = {life.buffer: (life.first, life.last) for life in found.memory.lifetimes}
-    sent = [s for s in found.steps if isinstance(s, ExternCall) and s.reason == "collective"]
+    sent = [s for s in found.steps if isinstance(s, ExternCall) and s.effect is Effect.COLLECTIVE]
     read = [view.buffer for call in sent for view in call.views]
     return names, [lives[name] for name in read], dict(found.memory.reuse)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from inductor_lab.compiler.codegen.cpu import passes
 from inductor_lab.widgets import views
 
 PAGE = Path(__file__).parents[2] / "docs" / "extending.md"
@@ -30,7 +29,6 @@ def code_of_page() -> str:
 def test_the_code_of_the_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passes, "OF_LOOPS", passes.OF_LOOPS)
     monkeypatch.setitem(views.PART_VIEWS, "schedule", {})
     path = tmp_path / "extending.py"
     path.write_text(code_of_page(), encoding="utf-8")

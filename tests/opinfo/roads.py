@@ -23,7 +23,7 @@ from inductor_lab.compiler.lower.graph import lower_graph, lowered
 from inductor_lab.compiler.pipeline import GraphCompiler
 from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
 from inductor_lab.compiler.rewrite.passes import rewrite
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.torch_door import torch_api
 from tests.fresh import compile_always
 from tests.opinfo.database import Sample

@@ -2,7 +2,8 @@
 
     python -m tests.project.deleted inductor_lab.compiler.accelerate inductor_lab.debug
 
-Prints the modules of ours that were imported, in order.
+With `--wide`, the demo programs and a sample of torch's operators follow.  Prints the modules of
+ours that were imported, in order.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import MetaPathFinder
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
+
+DEMO = Path(__file__).parents[2] / "inductor_lab" / "bench" / "demo" / "programs.py"
+EVERY = 45
+"""A sample takes each such operator of the database."""
+DRAWN = ("rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "empty", "exponential",
+         "uniform", "cauchy", "geometric")  # fmt: skip
+"""In names of operators whose results are drawn, or not set."""
 
 
 class Refuses(MetaPathFinder):
@@ -50,12 +60,51 @@ def programs() -> Iterator[tuple[str, Callable[[], Sequence[Any]]]]:
     yield "transpose", lambda: [(rows.T.contiguous() + 1), F.pad(rows, (1, 2)).tanh()]
 
 
-def compare(options: dict[str, Any]) -> None:
+def demos() -> Iterator[tuple[str, Callable[[], Sequence[Any]]]]:
+    """The eight programs of `inductor-lab demo`; their file needs nothing of ours."""
+    import torch
+
+    spec = spec_from_file_location("demo_programs", DEMO)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for demo in module.PROGRAMS:
+        function, args = demo.make()
+
+        def program(function: Any = function, args: Any = args, wants: bool = demo.gradient) -> Any:
+            out = torch.utils._pytree.tree_leaves(function(*args))
+            out = [each for each in out if isinstance(each, torch.Tensor)]
+            given = [arg for arg in args if isinstance(arg, torch.Tensor) and arg.requires_grad]
+            if wants and given:
+                out += torch.autograd.grad(sum(each.sum() for each in out), given)
+            return out
+
+        yield demo.name, program
+
+
+def operators() -> Iterator[tuple[str, Callable[[], Sequence[Any]]]]:
+    """Operators of torch's own database, each with its first example."""
+    import torch
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    known = [op for op in op_db if not any(word in op.name for word in DRAWN)]
+    for op in known[::EVERY]:
+        if op.supports_dtype(torch.float32, "cpu"):
+            sample = next(iter(op.sample_inputs("cpu", torch.float32)))
+
+            def program(op: Any = op, sample: Any = sample) -> Any:
+                out = op(sample.input, *sample.args, **sample.kwargs)
+                return torch.utils._pytree.tree_leaves(out)
+
+            yield op.name, program
+
+
+def compare(options: dict[str, Any], wide: bool) -> None:
     import torch
     from torch.testing import assert_close
 
     torch.manual_seed(0)
-    for name, program in programs():
+    for name, program in (*programs(), *((*demos(), *operators()) if wide else ())):
         torch.compiler.reset()
         fast = torch.compile(program, backend="inductor_lab", options=options)
         for _ in range(2):
@@ -65,9 +114,9 @@ def compare(options: dict[str, Any]) -> None:
 
 def main() -> None:
     options: dict[str, Any] = {"passes_off": "all", "accelerators_off": "all"}
-    bare = "--bare" in sys.argv
-    sys.meta_path.insert(0, Refuses([name for name in sys.argv[1:] if name != "--bare"]))
-    compare(options if bare else {})
+    refused = [name for name in sys.argv[1:] if not name.startswith("--")]
+    sys.meta_path.insert(0, Refuses(refused))
+    compare(options if "--bare" in sys.argv else {}, "--wide" in sys.argv)
     print(*(name for name in sys.modules if name.split(".")[0] == "inductor_lab"), sep="\n")
 
 

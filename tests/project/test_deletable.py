@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from inductor_lab.compiler.accelerators import LISTS
+from inductor_lab.compiler.base.passes import Later
 
 ROOT = Path(__file__).parents[2]
 COMPILER = "inductor_lab.compiler"
@@ -30,11 +34,38 @@ def modules_without(refused: tuple[str, ...], *options: str) -> list[str]:
     return run.stdout.split()
 
 
-@pytest.mark.parametrize(
-    "refused", [ACCELERATE, TOOLS, TRITON, (*ACCELERATE, *TOOLS, *TRITON)],
-    ids=["accelerators", "tools", "Triton", "all of them"],
-)  # fmt: skip
-def test_programs_are_right_without(refused: tuple[str, ...]) -> None:
+IN_USE = {f"{COMPILER}.{name}" for name in (
+    "codegen.cpu.accumulators", "codegen.cpu.half_roundings", "lower.passes.split_reductions",
+)}  # fmt: skip
+"""Files of optional passes whose helpers other files import."""
+PASSES = tuple(sorted(
+    {step.apply.module for table in LISTS.values() for step in table.values()
+     if isinstance(step.apply, Later)} - IN_USE
+))  # fmt: skip
+REFUSED = {
+    "accelerators": ACCELERATE,
+    "tools": TOOLS,
+    "Triton": TRITON,
+    "passes": PASSES,
+    "all of them": (*ACCELERATE, *TOOLS, *TRITON, *PASSES),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_demos_and_operators_are_right_without(name: str) -> None:
+    modules_without(REFUSED[name], "--wide")
+
+
+def test_optional_passes_have_files_of_their_own() -> None:
+    later = [step.apply for table in LISTS.values() for step in table.values()
+             if isinstance(step.apply, Later)]  # fmt: skip
+    assert all(callable(getattr(import_module(one.module), one.name)) for one in later)
+    assert len(PASSES) > 15
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_programs_are_right_without(name: str) -> None:
+    refused = REFUSED[name]
     used = modules_without(refused)
     assert f"{COMPILER}.pipeline" in used
     assert [name for name in used if name.startswith(refused)] == []

@@ -12,8 +12,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from inductor_lab.compiler.base.options import FusionOptions, Options
 from inductor_lab.compiler.ir.program import LoopProgram
 from inductor_lab.compiler.lower.graph import lower_graph, lowered
+from inductor_lab.compiler.lower.ops.matmul_nests import mark
 from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.schedule.verify import verify_schedule
 from inductor_lab.compiler.torch_door import torch_api
@@ -59,8 +60,8 @@ def traced(
     table = dict(decomposition_table(lowered()))
     module = make_fx(function, decomposition_table=table, tracing_mode="fake")(*args)
     module.graph.eliminate_dead_code()
-    own = [node.name for node in module.graph.nodes] if products else []
-    return lower_graph(module, function.__name__, Options(), own_products=own)
+    mark(module, [node.name for node in module.graph.nodes] if products else [])
+    return lower_graph(module, function.__name__, Options())
 
 
 def planned(function: Callable[..., Any], *args: torch.Tensor, **fusion: Any) -> Schedule:

@@ -23,8 +23,9 @@ from inductor_lab.compiler.ir.program import (
     Step,
 )
 from inductor_lab.compiler.schedule.fusion.cluster import Cluster
-from inductor_lab.compiler.schedule.fusion.fuse import live_steps, schedule_program
+from inductor_lab.compiler.schedule.fusion.fuse import live_steps
 from inductor_lab.compiler.schedule.fusion.walk import Walk
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.schedule.verify import verify_schedule
 

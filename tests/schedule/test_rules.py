@@ -21,8 +21,8 @@ from inductor_lab.compiler.ir.program import (
     Pointwise,
 )
 from inductor_lab.compiler.lower.retarget import retarget
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
 from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Schedule
 from tests.schedule.programs import planned, reasons, traced
 
@@ -165,7 +165,7 @@ class OnGpu(Example):
 
     def schedule(self) -> Schedule:
         program = traced(self.function, *(floats(*size) for size in self.sizes))
-        return schedule_program(retarget(program), FusionOptions())
+        return schedule_program(retarget(program, "cuda:90"), FusionOptions())
 
 
 @dataclass(frozen=True)

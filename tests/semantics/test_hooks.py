@@ -18,7 +18,7 @@ from inductor_lab.compiler.codegen.generate import generate_kernels
 from inductor_lab.compiler.codegen.host.host_program import host_program
 from inductor_lab.compiler.lower.graph import lower_graph
 from inductor_lab.compiler.runtime.executable import build_executable
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from tests.semantics.compare import assert_same, check_gradients, wave
 
 Hooked = Callable[..., torch.Tensor]

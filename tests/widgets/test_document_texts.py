@@ -115,7 +115,7 @@ def english(compilation: Any) -> set[str]:
     texts = list(walk(document(compilation)))
     code = {word for text, is_code in texts if is_code for word in re.findall("[A-Za-z]+", text)}
     phases = {word for phase in compilation.phases for word in re.findall(r"\w+", phase.name)}
-    named = {*LEGALITY, *PROFIT, *(step.name for step in PASSES), *REWRITES, "output"}
+    named = {*LEGALITY, *PROFIT, *(step.name for step in PASSES.values()), *REWRITES, "output"}
     known = code | phases | named | TERMS | UNITS
     said = {say(text) for text, is_code in texts if not is_code}
     return {text for text in said if set(WORD.findall(text)) - known}

@@ -172,7 +172,7 @@ def test_an_ablation_and_heads_of_stages_speak_chinese(known_limits: None) -> No
     compilation = lab.inspect(lambda x: x.sin().sum(-1), torch.randn(64, 64))
     page = compilation.ablation(seconds=0)._repr_html_()
     assert "倍数：各轮比值的中位数" in page and ">去掉</th>" in page
-    assert english(page) <= {"nothing", "all", "pass", *(step.name for step in PASSES)}
+    assert english(page) <= {"nothing", "all", "pass", *(step.name for step in PASSES.values())}
     part = compilation.graphs[0].forward
     assert "LoopProgram(forward：共 2 个循环嵌套，0 次外部调用)" in part.loops._repr_html_()
     assert "Schedule(kernel：未融合 2 -&gt; 融合后 1，" in part.schedule._repr_html_()

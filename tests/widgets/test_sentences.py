@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 import inductor_lab as lab
-from inductor_lab.compiler.codegen.cpu.passes import PASSES
-from inductor_lab.compiler.rewrite.passes import PASSES as REWRITES
+from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.schedule.fusion import combo
 from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
 from inductor_lab.notebook.language import table, translate
@@ -20,6 +19,9 @@ from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.words import descriptions, words
 
 PACKAGE = Path(__file__).parents[2] / "inductor_lab" / "compiler"
+REWRITES = LISTS["rewrite"]
+PASSES = {name: step for level, table in LISTS.items() if level != "rewrite"
+          for name, step in table.items()}  # fmt: skip
 DECIDE = ("schedule/fusion/legality.py", "schedule/fusion/profit.py",
           "schedule/fusion/profit_gpu.py", "schedule/fusion/combo.py",
           "autograd/recompute.py", "autograd/partition.py", "autograd/budget.py",
@@ -81,7 +83,7 @@ def test_every_reason_is_in_the_table() -> None:
     said = {text for name in DECIDE for text in written(PACKAGE / name)} - {"{} is a {}"}
     translated = {re.sub(r"\{\w+\}", "{}", text) for text in table()["sentences"]}
     assert sorted(said - translated) == []
-    of_passes = {step.what for step in PASSES}
+    of_passes = {step.what for step in PASSES.values()}
     assert sorted(of_passes - translated) == []
     library = {name for name in translated if not name.count(" ") or len(name.split()) < 4}
     steps = {text for text in translated if text.endswith(" roof")}
@@ -91,11 +93,13 @@ def test_every_reason_is_in_the_table() -> None:
 def test_rules_rewrites_and_passes_have_one_description_each() -> None:
     """docs/rules.md describes all of them: for the docs, for tooltips and for the what-if list."""
     rules = {**LEGALITY, **PROFIT, **combo.LEGALITY, **combo.PROFIT}
-    passes = {step.name: step.what for step in PASSES}
+    passes = {step.name: step.what for step in PASSES.values()}
     found = descriptions()
     assert set(found) == {*rules, *REWRITES, *passes}
-    shown = {name: text[0].lower() + text[1:-1] for name, text in found.items() if name in passes}
-    assert shown == passes
+    rewrites = {step.name: step.what for step in REWRITES.values()}
+    shown = {name: text[0].lower() + text[1:-1] for name, text in found.items()
+             if name in passes or name in REWRITES}  # fmt: skip
+    assert shown == passes | rewrites
     assert set(table()["rules"]) == {*rules, *REWRITES}
     assert all(words()[rule] == found[rule] for rule in rules)
     for group in switches():

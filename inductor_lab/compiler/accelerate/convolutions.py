@@ -29,8 +29,9 @@ from inductor_lab.compiler.base.errors import working_on
 from inductor_lab.compiler.capture.operands import operand
 from inductor_lab.compiler.ir.library_ops import OWN_CONVOLUTION, packs_convolutions
 from inductor_lab.compiler.rewrite.aliases import Aliases, facts, same_sizes
+from inductor_lab.compiler.rewrite.facts import RewriteFacts
 from inductor_lab.compiler.rewrite.insert_calls import Adder, computed, flat
-from inductor_lab.compiler.rewrite.passes import SpanOf, add_pass, dead_code, replaced
+from inductor_lab.compiler.rewrite.passes import dead_code, replaced
 from inductor_lab.compiler.rewrite.rewrites import Fired
 from inductor_lab.compiler.torch_door.torch_api import is_own, size_hint
 
@@ -290,23 +291,23 @@ def _packed(add: Adder, convolution: Node, scale: Node | None, bias: Node | None
     return add(OWN_CONVOLUTION, x, weight, scale, bias, stride, padding, dilation, groups)
 
 
-def convolutions(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+def convolutions(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Use the channels-last layout for images, and fold batch norm into the weights."""
     if Aliases(module.graph).written or not convolutions_of(module):
         return
-    yield from dead_code(module, off, span_of)
+    yield from dead_code(module, facts)
     nodes = convolutions_of(module)
     kept = weights_to_keep(nodes)
     with working_on(tuple(node.name for node in nodes)):
-        if "channels_last" in off or not ChannelsLast(module, nodes, kept).apply():
+        if "channels_last" in facts.off or not ChannelsLast(module, nodes, kept).apply():
             return
     for node in nodes:
-        yield Fired("channels_last", node.name, node.name, span_of(node))
-        found = None if "batch_norm" in off else folded_norm(node, kept)
+        yield Fired("channels_last", node.name, node.name, facts.span_of(node))
+        found = None if "batch_norm" in facts.off else folded_norm(node, kept)
         if found is not None:
-            yield replaced("batch_norm", *found, span_of)
+            yield replaced("batch_norm", *found, facts.span_of)
         elif node.args[1] in kept:
-            yield replaced("packed_weight", node, packed_convolution(node), span_of)
+            yield replaced("packed_weight", node, packed_convolution(node), facts.span_of)
 
 
 def channels_last_training(module: GraphModule, off: frozenset[str]) -> None:
@@ -317,5 +318,3 @@ def channels_last_training(module: GraphModule, off: frozenset[str]) -> None:
         with working_on(tuple(node.name for node in nodes)):
             ChannelsLast(module, nodes, set()).apply()
 
-
-add_pass(convolutions, before="products")

@@ -23,7 +23,7 @@ from inductor_lab.compiler.codegen.attention.attention_call import Inner
 from inductor_lab.compiler.ir.program import Pointwise
 from inductor_lab.compiler.lower.graph import lower_graph
 from inductor_lab.compiler.rewrite.decompose.decompositions import Decomposition
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.torch_door.torch_api import make_fx
 
 Known: TypeAlias = dict[tuple[Any, ...], Inner | None]

@@ -22,8 +22,8 @@ from inductor_lab.compiler.base.errors import working_on
 from inductor_lab.compiler.capture.operands import operand
 from inductor_lab.compiler.lower.graph import lowered
 from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.rewrite.facts import RewriteFacts
 from inductor_lab.compiler.rewrite.insert_calls import inline_definition
-from inductor_lab.compiler.rewrite.passes import SpanOf, add_pass
 from inductor_lab.compiler.rewrite.rewrites import Fired
 
 
@@ -49,19 +49,17 @@ def drop_block_lists(module: GraphModule) -> None:
                 break
 
 
-def flex_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+def flex_attention(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Compile calls of attention together with their user functions."""
     calls = calls_of(module)
     table = decomposition_table(lowered()) if calls else {}
     known: Known = {}
     for call in calls:
         with working_on((call.name,)):
-            if "flash_attention" not in off and flash(call, arguments_of(call), table, known):
-                yield Fired("flash_attention", call.name, call.name, span_of(call))
+            if "flash_attention" not in facts.off and flash(call, arguments_of(call), table, known):
+                yield Fired("flash_attention", call.name, call.name, facts.span_of(call))
             else:
-                fired = Fired("flex_attention", call.name, "", span_of(call))
+                fired = Fired("flex_attention", call.name, "", facts.span_of(call))
                 inline_definition(call, DEFINITIONS[call.target], table)
                 yield fired
 
-
-add_pass(flex_attention, before="constant_folding")

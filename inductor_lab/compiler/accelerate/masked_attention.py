@@ -27,7 +27,7 @@ from inductor_lab.compiler.codegen.attention.attention_call import WHOLE_LENGTH
 from inductor_lab.compiler.ir.rules import HALF
 from inductor_lab.compiler.lower.graph import lowered
 from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
-from inductor_lab.compiler.rewrite.passes import SpanOf, add_pass
+from inductor_lab.compiler.rewrite.facts import RewriteFacts
 from inductor_lab.compiler.rewrite.rewrites import Fired
 from inductor_lab.compiler.torch_door.torch_api import size_hint
 
@@ -47,17 +47,17 @@ ALL_BLOCKS = (1, 1, *[None] * len(LISTS), WHOLE_LENGTH, WHOLE_LENGTH, None)
 """A block mask that shows all blocks."""
 
 
-def masked_attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+def masked_attention(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Compile attention with a mask to a kernel that adds the mask to each block of scores."""
     find = module.graph.find_nodes
     calls = [call for op in OPERATORS for call in find(op="call_function", target=op)]
-    calls = [call for call in calls if "flash_attention" not in off and is_plain(call)]
+    calls = [call for call in calls if "flash_attention" not in facts.off and is_plain(call)]
     table = decomposition_table(lowered()) if calls else {}
     known: Known = {}
     for call in calls:
         with working_on((call.name,)):
             if flash(call, _items(call), table, known, wanted=("out",)):
-                yield Fired("masked_attention", call.name, call.name, span_of(call))
+                yield Fired("masked_attention", call.name, call.name, facts.span_of(call))
 
 
 def is_plain(call: Node) -> bool:
@@ -97,5 +97,3 @@ def added(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor, mask: Tenso
     at = tuple(0 if isinstance(size, int) and size == 1 else place for size, place in places)
     return score + mask[at]
 
-
-add_pass(masked_attention, before="constant_folding")

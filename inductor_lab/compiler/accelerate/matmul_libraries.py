@@ -26,6 +26,7 @@ from inductor_lab.compiler.accelerate.packing import LIBRARIES, LINEAR, aten, on
 from inductor_lab.compiler.base.errors import CacheRefused
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.ir.library_ops import onednn_supports
+from inductor_lab.compiler.ir.matmul_ops import UNBATCHED
 from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
@@ -38,14 +39,12 @@ from inductor_lab.compiler.library_choice import Choice
 from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 from inductor_lab.compiler.runtime.toolchain.background_compile import wait_for_all
 from inductor_lab.compiler.runtime.toolchain.find_compiler import cpu_identity
+from inductor_lab.compiler.schedule.fusion.fuse import ScheduleFacts
 from inductor_lab.compiler.schedule.memory import needed_by
 from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 ONEDNN = "mkldnn._linear_pointwise.default"
-PRODUCTS = {"aten.mm.default": 0, "aten.addmm.default": 1}
-"""The operators that can be replaced, with the position of their first matrix argument."""
-
 SMALLEST = 20_000_000
 """With fewer floating-point operations, the choice does not matter.  The limits in this file are
 chosen.  The products are measured on the user's machine."""
@@ -105,7 +104,14 @@ def flipped(layout: Layout) -> Layout:
     return Layout(layout.size[::-1], layout.stride[::-1], layout.offset)
 
 
-def choose_libraries(
+def choose_libraries(schedule: Schedule, facts: ScheduleFacts) -> Schedule:
+    """The schedule with the fastest library for each matrix product (`libraries_of`)."""
+    schedule, choices = libraries_of(schedule, facts.options, trained=facts.trained)
+    facts.choices.extend(choices)
+    return schedule
+
+
+def libraries_of(
     schedule: Schedule, options: Options, *, trained: bool = False
 ) -> tuple[Schedule, tuple[Choice, ...]]:
     """Return the schedule with the fastest candidate for each matrix product, and the measurements.
@@ -152,7 +158,7 @@ def product_of(call: ExternCall, program: LoopProgram) -> Product | None:
     Both matrices must be on the CPU, with static sizes and a supported dtype.  A bias must have one
     number for each column.
     """
-    at = PRODUCTS.get(call.op)
+    at = UNBATCHED[call.op].first if call.op in UNBATCHED else None
     if at is None or (call.kwargs and any(value != 1 for _, value in call.kwargs)):
         return None
     views = call.args[: at + 2]

@@ -5,23 +5,41 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from inductor_lab.compiler.accelerate.convolutions import channels_last_training
+from inductor_lab.compiler.accelerate.convolutions import channels_last_training, convolutions
 from inductor_lab.compiler.accelerate.first_call import FirstCall
 from inductor_lab.compiler.accelerate.matmul_libraries import choose_libraries
 from inductor_lab.compiler.accelerate.pool import POOL, release_memory, reserve_pool
-from inductor_lab.compiler.accelerate.tune_matmul import own_products, wants_own_products
+from inductor_lab.compiler.accelerate.tune_matmul import matmul_nests
 from inductor_lab.compiler.accelerate.warm_graphs import Part, loaded_call, warm_key
-from inductor_lab.compiler.accelerator import Accelerator
+from inductor_lab.compiler.accelerator import Accelerator, Added
+from inductor_lab.compiler.base.passes import Pass
 
 ATTENTION: tuple[Accelerator, ...] = ()
 try:
-    from inductor_lab.compiler.accelerate import masked_attention as _registers_its_pass  # noqa: F401
-    from inductor_lab.compiler.accelerate.flex_attention import drop_block_lists
+    from inductor_lab.compiler.accelerate.flex_attention import drop_block_lists, flex_attention
+    from inductor_lab.compiler.accelerate.masked_attention import masked_attention
 except ModuleNotFoundError as error:  # these need the attention kernels in Triton
     if not (error.name or "").startswith("inductor_lab.compiler.codegen."):
         raise
 else:
-    ATTENTION = (Accelerator("", joint=lambda module, rewrites_off: drop_block_lists(module)),)
+    ATTENTION = (
+        Accelerator(
+            "attention",
+            joint=lambda module, rewrites_off: drop_block_lists(module),
+            passes=(
+                Added("rewrite", "constant_folding", Pass(
+                    "flex_attention",
+                    "compile flex attention together with the user's score and mask functions",
+                    flex_attention,
+                )),
+                Added("rewrite", "constant_folding", Pass(
+                    "masked_attention",
+                    "compile attention with a mask to one kernel that adds the mask to the scores",
+                    masked_attention,
+                )),
+            ),
+        ),
+    )  # fmt: skip
 
 
 def _keep(call: Any, built_from: tuple[Any, ...] | None, traces: Any) -> Part:
@@ -33,9 +51,34 @@ ACCELERATORS = (
     Accelerator("warm_graphs", needs="warm graphs", key=warm_key, keep=_keep),
     Accelerator("", around=FirstCall),  # both of the above
     *ATTENTION,
-    Accelerator("convolutions", joint=channels_last_training),
-    Accelerator("", nests=own_products, wants_nests=wants_own_products),
-    Accelerator("libraries", needs="oneDNN's products", libraries=choose_libraries),
+    Accelerator(
+        "convolutions",
+        joint=channels_last_training,
+        passes=(
+            Added("rewrite", "products", Pass(
+                "convolutions",
+                "use channels-last layout for convolutions, and fold batch norm into their weights",
+                convolutions,
+            )),
+        ),
+    ),
+    Accelerator(
+        "matmul_kernels",
+        passes=(
+            Added("rewrite", "", Pass(
+                "matmul_nests", "compute matrix products in kernels of ours on a GPU", matmul_nests,
+            )),
+        ),
+    ),
+    Accelerator(
+        "libraries",
+        needs="oneDNN's products",
+        passes=(
+            Added("schedule", "keep_precision", Pass(
+                "libraries", "call the fastest library for each matrix product", choose_libraries,
+            )),
+        ),
+    ),
     Accelerator("packed_weights", needs="packed weights"),
     Accelerator(
         "pool", needs="memory pool", before_load=reserve_pool,

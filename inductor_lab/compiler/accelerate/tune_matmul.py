@@ -19,29 +19,29 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.fx import Graph, Node
+from torch.fx import GraphModule, Node
 
-from inductor_lab.compiler.accelerate.matmul_libraries import PRODUCTS
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.dedupe_kernels import text_key
 from inductor_lab.compiler.codegen.generate import generate_kernels
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.ir.match_matmul import DTYPES
+from inductor_lab.compiler.ir.matmul_ops import COMMON
 from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferKind,
     BufferView,
     ExternCall,
-    LoopProgram,
     written_by,
 )
 from inductor_lab.compiler.library_choice import Choice
-from inductor_lab.compiler.lower.ops.matmul_nests import VIEWS
+from inductor_lab.compiler.lower.graph import lower_graph
+from inductor_lab.compiler.lower.ops.matmul_nests import VIEWS, mark
+from inductor_lab.compiler.rewrite.facts import RewriteFacts
+from inductor_lab.compiler.rewrite.rewrites import Fired
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from inductor_lab.compiler.torch_door.torch_api import without_modes
-
-FACTORS = {**PRODUCTS, "aten.bmm.default": 0}
-"""The operators, with the position of their first matrix argument."""
 
 
 def wants_own_products(options: Options) -> bool:
@@ -50,26 +50,40 @@ def wants_own_products(options: Options) -> bool:
     return options.matmul == "triton" or (tuned and options.target is None)
 
 
-def own_products(
-    graph: Graph, options: Options, lower: Callable[..., LoopProgram],
-    scheduler: Callable[[LoopProgram], Schedule],
-) -> tuple[frozenset[str], tuple[Choice, ...]]:  # fmt: skip
-    """Return the names of the nodes to lower to loop nests, and the measurements.
-
-    `lower` takes these names as `own_products`.
-    """
-    nodes = [node for node in graph.nodes if _fits(node, options)]
-    if options.matmul == "triton" or not nodes:
-        return frozenset(node.name for node in nodes), ()
-    alike: dict[Any, list[Node]] = {}
+def matmul_nests(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
+    """Mark the products that are to be loop nests, after measuring if the options ask for it."""
+    options = facts.options
+    if not wants_own_products(options):
+        return
+    nodes = [node for node in module.graph.nodes if _fits(node, options)]
+    if not nodes:
+        return
+    if options.matmul == "triton":
+        ours = frozenset(node.name for node in nodes)
+    else:
+        alike: dict[Any, list[Node]] = {}
+        for node in nodes:
+            alike.setdefault(_question(node), []).append(node)
+        ours, choices = _measured(alike.values(), options, partial(_scheduled, module, facts))
+        facts.choices.extend(choices)
+    mark(module, ours)
     for node in nodes:
-        alike.setdefault(_question(node), []).append(node)
-    return _measured(alike.values(), options, lambda tried: scheduler(lower(own_products=tried)))
+        if node.name in ours:
+            yield Fired("matmul_nests", node.name, node.name, facts.span_of(node))
+
+
+def _scheduled(module: GraphModule, facts: RewriteFacts, ours: frozenset[str]) -> Schedule:
+    """The schedule of a graph with these products as loop nests."""
+    mark(module, ours)
+    lower = partial(lower_graph, module, facts.name, facts.options)
+    return schedule_program(
+        lower(writes=facts.writes, trained=facts.trained), facts.options.fusion
+    )
 
 
 def _fits(node: Node, options: Options) -> bool:
     """Is it a product of 16-bit matrices with static sizes, for Triton?"""
-    if str(node.target) not in FACTORS or any(value != 1 for value in node.kwargs.values()):
+    if str(node.target) not in COMMON or any(value != 1 for value in node.kwargs.values()):
         return False
     made = node.meta["val"]
     here = options.matmul == "triton" and (options.target or options.language == "triton")
@@ -79,7 +93,7 @@ def _fits(node: Node, options: Options) -> bool:
 
 
 def _factors(node: Node) -> tuple[torch.Tensor, torch.Tensor]:
-    at, given = FACTORS[str(node.target)], list[Any](node.args)
+    at, given = COMMON[str(node.target)].first, list[Any](node.args)
     return given[at].meta["val"], given[at + 1].meta["val"]
 
 
@@ -138,7 +152,7 @@ class _Plan:
             if isinstance(step, Group):
                 kernel = next(kernels)
                 steps[text_key(kernel), step.origins] = kernel
-            elif step.op in FACTORS:
+            elif step.op in COMMON:
                 steps[step.op, step.origins] = step
         return _Plan(steps, schedule.program.buffers, options)
 

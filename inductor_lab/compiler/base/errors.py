@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from inductor_lab.compiler.base.error_origin import where_and_todo
 
@@ -173,7 +174,7 @@ class BrokenPromise(LabError, RuntimeError):
 class LeftToATen(Exception):
     """Raised by a lowering that leaves the operator to ATen; `c.coverage` shows the reason."""
 
-    def __init__(self, reason: str = "no lowering") -> None:
+    def __init__(self, reason: Any = "no lowering") -> None:
         self.reason = reason
 
 

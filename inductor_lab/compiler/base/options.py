@@ -67,11 +67,11 @@ class Options:
     strict          raise MissingLowering where an op would fall back to ATen for lack of a lowering
     memory_budget   1 saves what the min-cut chooses, 0 recomputes everything recomputable
     rewrites_off    names of rewrite passes or rules to leave out
-    passes_off      names of passes over loop trees of CPU kernels to leave out, or "all": simple
-                    loops, slow and correct (`codegen/cpu/passes.py` lists them)
+    passes_off      names of passes to leave out, or "all": the simplest correct form at each level,
+                    FX graph, loop program, schedule and loop tree (docs/rules.md lists them)
     accelerators_off  names of accelerators to leave out (a correct compiler needs none), or "all":
-                    `bare_calls`, `convolutions`, `libraries`, `packed_weights`, `pool`,
-                    `warm_graphs` (`accelerators.py`)
+                    `attention`, `bare_calls`, `convolutions`, `libraries`, `matmul_kernels`,
+                    `packed_weights`, `pool`, `warm_graphs` (`accelerators.py`)
     fusion          `FusionOptions`, or a dict of its fields
     emulate_precision_casts  True rounds float16 and bfloat16 after every operation, as in eager
                     mode; False computes in float32 inside a kernel and rounds when it stores

@@ -10,8 +10,9 @@ from typing import Any
 
 from inductor_lab.compiler.base.errors import working_on
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.base.passes import switched_off
 from inductor_lab.compiler.codegen.cpp.printer import cpp_kernel
-from inductor_lab.compiler.codegen.cpu.passes import switched_off
+from inductor_lab.compiler.codegen.cpu.passes import PASSES
 from inductor_lab.compiler.codegen.dedupe_kernels import Twins, shared
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.codegen.parameters import with_lengths
@@ -57,7 +58,7 @@ def _kernel(
 ) -> Kernel:
     device = buffers[group.nests[0].buffer].device
     if _language(device, options) == "cpp":
-        off, own = switched_off(options.passes_off), results & group.stored
+        off, own = switched_off(PASSES, options.passes_off), results & group.stored
         make = partial(cpp_kernel, results=own, off=off, check_bounds=options.check_bounds)
         return make(group, buffers, f"cpp_{group.name}")
     target = options.target.split(":")[0] if options.target else device

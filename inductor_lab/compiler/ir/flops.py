@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, TypeAlias
 
+from inductor_lab.compiler.ir.matmul_ops import MATMULS, name_of
+
 Shape: TypeAlias = tuple[int, ...]
 
-FIRST = ("mm", "bmm", "mv", "dot", "_int_mm", "_scaled_mm", "linear", "_linear_pointwise",
-         "_mkl_linear")  # fmt: skip
-SECOND = ("addmm", "baddbmm", "addmv")
+FIRST = {"mv", "dot", "_int_mm", "_scaled_mm", "linear", "_linear_pointwise", "_mkl_linear"}
+FIRST |= {name_of(op) for op, one in MATMULS.items() if one.first == 0}
+SECOND = {"addmv", *(name_of(op) for op, one in MATMULS.items() if one.first == 1)}
 """Products that sum over the last dimension of the first argument (FIRST) or the second
 (SECOND)."""
 CONVOLUTIONS = ("convolution", "_convolution_pointwise")

@@ -21,6 +21,7 @@ import torch
 
 from inductor_lab.compiler.base.display import Shown, counted
 from inductor_lab.compiler.base.operations import perform
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.ir.expr import NO_ORIGINS, Expr, Origins, SizeValue, values_in
 from inductor_lab.compiler.ir.index import (
     Axis,
@@ -257,7 +258,7 @@ class ExternCall:
 
     `bases` has a pair for each argument that the call writes to: the buffer that the call computes,
     and the buffer whose storage it overwrites, as in a scatter.  These buffers come after the
-    results in `outputs`.
+    results in `outputs`.  `effect` is what the call does besides computing.
     """
 
     outputs: tuple[str | None, ...]
@@ -268,6 +269,12 @@ class ExternCall:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
     numbers: tuple[sympy.Symbol | None, ...] = ()
     bases: tuple[tuple[str, str], ...] = ()
+    effect: Effect = Effect.FRESH
+
+    @property
+    def may_alias(self) -> bool:
+        """Could a result share storage with an argument?  Matmuls and such never do."""
+        return self.effect not in (Effect.FRESH, Effect.COLLECTIVE)
 
     @property
     def arguments(self) -> tuple[ExternArg, ...]:

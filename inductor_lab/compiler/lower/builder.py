@@ -9,7 +9,7 @@ Inductor: `GraphLowering` in `graph.py` with the globals of `virtualized.V`.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ import torch
 from inductor_lab.compiler.base.errors import LabError, LeftToATen
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.capture.span import innermost
+from inductor_lab.compiler.ir.effects import LIBRARY, OF_NOTHING, Reason
 from inductor_lab.compiler.ir.expr import (
     NO_ORIGINS,
     Const,
@@ -165,8 +166,8 @@ def _holds(dtype: torch.dtype, value: float) -> bool:
 class Builder:
     """Collects the steps and buffers of one graph; see the module."""
 
-    def __init__(self, name: str, options: Options, own_products: Collection[str] = ()) -> None:
-        self.name, self.options, self.own_products = name, options, own_products
+    def __init__(self, name: str, options: Options) -> None:
+        self.name, self.options = name, options
         self.buffers: dict[str, Buffer] = {}
         self.constants: dict[str, torch.Tensor] = {}
         self.steps: list[Step] = []
@@ -296,7 +297,7 @@ class Builder:
         results = self.node.meta["val"]
         fake = results[0] if isinstance(results, tuple | list) else results
         if not all(torch_api.surely_positive(size, fake) for size in sizes):
-            raise LeftToATen("empty tensor")
+            raise LeftToATen(OF_NOTHING)
 
     # ---- nests ----
 
@@ -399,7 +400,7 @@ class Builder:
 
     def extern(
         self, op: str, args: Sequence[ExternArg], kwargs: dict[str, ExternArg] | None = None,
-        outputs: Sequence[TensorMeta | Any] | None = None, reason: str = "library",
+        outputs: Sequence[TensorMeta | Any] | None = None, reason: Reason | str = LIBRARY,
         copies: Sequence[TensorValue] = (),
     ) -> tuple[TensorValue | Any, ...]:  # fmt: skip
         """A library call; its outputs (None if there is none), then the `copies` that it writes to.
@@ -418,7 +419,10 @@ class Builder:
         bases = tuple((new.name, old.name) for new, old in zip(news, olds, strict=True))
         names = tuple(b.name if b else None for b in (*made, *news))
         named = tuple((kwargs or {}).items())
-        call = ExternCall(names, op, tuple(args), named, reason, self.origins, numbers, bases)
+        why = Reason.of(reason)
+        call = ExternCall(
+            names, op, tuple(args), named, why.text, self.origins, numbers, bases, why.effect
+        )
         self.steps.append(call)
         found = (TensorValue.of(b) if b else f for b, f in zip(made, results, strict=True))
         continued = (replace(c, buffer=b.name) for c, b in zip(copies, news, strict=True))

@@ -16,6 +16,7 @@ import torch
 from inductor_lab.compiler.base.errors import MissingLowering
 from inductor_lab.compiler.capture.memory import may_overlap
 from inductor_lab.compiler.ir.collective import collective_kind
+from inductor_lab.compiler.ir.effects import COLLECTIVES, LIBRARY, Reason
 from inductor_lab.compiler.ir.ops import ELEMENTS
 from inductor_lab.compiler.ir.program import BufferView, ExternArg
 from inductor_lab.compiler.lower.builder import Builder, TensorMeta, size_of, source_line
@@ -32,7 +33,7 @@ def fallback(
     op: Operator,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    reason: str = "no lowering",
+    reason: Reason | str = "no lowering",
 ) -> Any:
     """Call `op` itself; under `options.strict` raise MissingLowering if it has no lowering."""
     if build.options.strict and reason == "no lowering":
@@ -43,8 +44,9 @@ def fallback(
 
 
 def _in_place(
-    build: Builder, op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any], reason: str
-) -> TensorValue | None:
+    build: Builder, op: Operator, args: Sequence[Any], kwargs: Mapping[str, Any],
+    reason: Reason | str,
+) -> TensorValue | None:  # fmt: skip
     """A write to a part of an input as a call of the in-place operator; None for other calls.
 
     It applies if the result becomes the new value of that input.
@@ -71,7 +73,7 @@ def call(
     op: Operator,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    reason: str = "library",
+    reason: Reason | str = LIBRARY,
     outputs: Sequence[TensorMeta | None] | None = None,
 ) -> Any:
     """Call `op` with lowered arguments; its value, or a tuple if the node returns several.
@@ -101,16 +103,13 @@ def argument(build: Builder, given: Any) -> ExternArg:
     return given
 
 
-EAGERS_RANDOM = "eager's random numbers"
-"""The reason of calls under `fallback_random`: each call advances eager's generator."""
-
 ASSERTIONS = frozenset({aten._assert_async.default, aten._assert_async.msg})
 """Operators that return nothing and raise if their argument is false."""
 
 
-def always_called(op: Operator) -> str | None:
+def always_called(op: Operator) -> Reason | str | None:
     """Why an operator is called even if its result is unused; None for most operators."""
-    return "assertion" if op in ASSERTIONS else collective_kind(op)
+    return "assertion" if op in ASSERTIONS else COLLECTIVES.get(collective_kind(op) or "")
 
 
 def _without_aliases(op: Operator, args: Sequence[Any]) -> Operator:

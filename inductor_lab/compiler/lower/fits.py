@@ -18,6 +18,7 @@ from torch.fx.node import map_arg
 
 from inductor_lab.compiler.base.errors import LabError, LeftToATen
 from inductor_lab.compiler.capture.operands import by_name, items_of, operand
+from inductor_lab.compiler.ir.effects import BEYOND, REFUSED
 from inductor_lab.compiler.ir.index import Size, add_sizes, is_int, mul_sizes
 from inductor_lab.compiler.ir.program import ExternArg, Layout
 from inductor_lab.compiler.ir.slice_ops import OPERATORS
@@ -100,8 +101,6 @@ CONVERTED: Mapping[Any, tuple[str, ...]] = {
 }  # fmt: skip
 """Operators → the numbers that eager mode converts to the dtype of the result; it raises if a
 number is out of range."""
-BEYOND = "number out of range of the dtype"
-REFUSED = "dtype that eager mode rejects"
 SUBTRACTING = (aten.sub.Tensor, aten.sub.Scalar, aten.rsub.Tensor, aten.rsub.Scalar)
 """These operators add `-alpha` times the second operand."""
 

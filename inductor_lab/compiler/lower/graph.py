@@ -14,7 +14,7 @@ Inductor: `graph.py`, `GraphLowering.run_node`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import FunctionType
 from typing import Any
@@ -25,7 +25,9 @@ from torch.fx.node import map_aggregate, map_arg
 
 from inductor_lab.compiler.base.errors import LabError, LeftToATen, working_on
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.base.passes import apply_passes, switched_off
 from inductor_lab.compiler.capture.operands import operand, results_of
+from inductor_lab.compiler.ir.effects import EAGERS_RANDOM, EFFECT
 from inductor_lab.compiler.ir.higher_order import PREFIX
 from inductor_lab.compiler.ir.index import at_most_one, is_int
 from inductor_lab.compiler.ir.program import (
@@ -37,7 +39,6 @@ from inductor_lab.compiler.ir.program import (
     LoopProgram,
     Output,
     Write,
-    written_by,
 )
 from inductor_lab.compiler.ir.slice_ops import OPERATORS
 from inductor_lab.compiler.lower import fits
@@ -50,7 +51,6 @@ from inductor_lab.compiler.lower.builder import (
 )
 from inductor_lab.compiler.lower.chains import chains_of, writes_to_arguments
 from inductor_lab.compiler.lower.extern import (
-    EAGERS_RANDOM,
     always_called,
     argument,
     call,
@@ -82,10 +82,8 @@ from inductor_lab.compiler.lower.ops import (
 from inductor_lab.compiler.lower.ops.empty import is_only_empty
 from inductor_lab.compiler.lower.ops.mutating import call_mutating
 from inductor_lab.compiler.lower.ops.user_triton_kernels import call_by_name
-from inductor_lab.compiler.lower.passes.dead_steps import with_checks
-from inductor_lab.compiler.lower.passes.in_place import in_place
-from inductor_lab.compiler.lower.passes.split_reductions import split_reductions
-from inductor_lab.compiler.lower.passes.split_softmax import softmax_from_parts
+from inductor_lab.compiler.lower.passes.facts import ProgramFacts
+from inductor_lab.compiler.lower.passes.pass_list import PASSES
 from inductor_lab.compiler.lower.registry import LOWERINGS, Lowering, Operator
 from inductor_lab.compiler.lower.tensor import TensorValue, identity, layout_of, same_strides
 from inductor_lab.compiler.rewrite.aliases import has_absolute_offset, storage_of
@@ -120,20 +118,24 @@ def lower_graph(
     registry: Mapping[Operator, Lowering] = LOWERINGS,
     writes: tuple[Write, ...] = (),
     trained: bool = False,
-    own_products: Collection[str] = (),
+    changed: Callable[[str, LoopProgram], object] | None = None,
 ) -> LoopProgram:
     """Lower a functional ATen graph whose nodes have fake tensors in `meta["val"]`.
 
     Its last results are the new values of inputs that `writes` describes (`lower/input_writes.py`).
-    `trained` graphs run inside an autograd function.  `own_products` are the names of matrix
-    products that become loop nests (`lower/ops/matmul_nests.py`).
+    `trained` graphs run inside an autograd function.  `changed` is called with the name
+    and the result of each pass of `passes/pass_list.py` that changed the program.
 
     Raises MissingLowering under `options.strict` if an operator has no lowering, and LabError for
     operators that cannot be lowered at all (those that write to their arguments).
     """
-    program = _Walk(module, Builder(name, options, own_products), registry, writes, trained).run()
-    program = split_reductions(softmax_from_parts(program, options), options)
-    return in_place(program, options)
+    build = Builder(name, options)
+    program = _Walk(module, build, registry, writes, trained).run()
+    off = switched_off(PASSES, options.passes_off)
+    facts = ProgramFacts(options, build)
+    if changed is not None:
+        changed("build", program)
+    return apply_passes(PASSES.values(), program, facts, off, changed)
 
 
 class _Walk:
@@ -165,14 +167,11 @@ class _Walk:
                 self.values[node] = getattr(self, node.op)(node)
             fits.check_unbacked(self.build, self.assumed)
         build = self.build
-        steps = with_checks(build, self.outputs)
-        made = {name for step in steps for name in written_by(step)}
-        kept = (BufferKind.INPUT, BufferKind.CONSTANT)
         return LoopProgram(
             build.name,
             tuple(self.inputs),
-            {n: b for n, b in build.buffers.items() if b.kind in kept or n in made},
-            tuple(steps),
+            dict(build.buffers),
+            tuple(build.steps),
             self.outputs,
             build.constants,
             self.callees,
@@ -264,7 +263,7 @@ class _Walk:
         if not isinstance(op, torch_api.OpOverload) or op._schema.is_mutable:
             raise self._refused(node, f"the operator {op}, which has effects,")
         kwargs = map_arg(node.kwargs, self._as_in_eager)
-        results = call(self.build, op, args, kwargs, "effect", self.build.results[1:])
+        results = call(self.build, op, args, kwargs, EFFECT, self.build.results[1:])
         return (token, *results)
 
     def _higher_order(self, node: torch.fx.Node) -> Any:

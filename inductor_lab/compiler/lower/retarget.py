@@ -17,8 +17,11 @@ GPU = "cuda:0"
 """torch's name of the first GPU, for NVIDIA and AMD."""
 
 
-def retarget(program: LoopProgram) -> LoopProgram:
-    """The same program with every CPU buffer and every CPU argument of a call on a GPU."""
+def retarget(program: LoopProgram, target: str | None) -> LoopProgram:
+    """The program with every CPU buffer and every CPU argument of a call on a GPU, if there is a
+    `target`."""
+    if target is None:
+        return program
     buffers = {
         name: replace(buffer, device=GPU) if buffer.device == "cpu" else buffer
         for name, buffer in program.buffers.items()

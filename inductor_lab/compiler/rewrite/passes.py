@@ -25,9 +25,11 @@ from torch.fx import GraphModule, Node
 
 from inductor_lab.compiler.base.errors import BadOption, working_on
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.base.passes import Pass, switched_off, table_of
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.capture.fx_to_record import fx_graph
 from inductor_lab.compiler.capture.span import innermost
+from inductor_lab.compiler.ir.program import Write
 from inductor_lab.compiler.rewrite.aliases import Aliases
 from inductor_lab.compiler.rewrite.aten import complex_numbers  # noqa: F401  (its rule is one of RULES)
 from inductor_lab.compiler.rewrite.aten.bucket_collectives import collectives
@@ -35,12 +37,12 @@ from inductor_lab.compiler.rewrite.aten.constant_folding import folded, is_pure
 from inductor_lab.compiler.rewrite.aten.identities import BY_TARGET, RULES, Edit
 from inductor_lab.compiler.rewrite.aten.match_attention import fused_attention
 from inductor_lab.compiler.rewrite.aten.matmul_forms import better_products
+from inductor_lab.compiler.rewrite.facts import RewriteFacts
 from inductor_lab.compiler.rewrite.rewrites import Fired, Rewrites, Step
 from inductor_lab.compiler.torch_door.torch_api import copy_of, with_graph, without_modes
 
 aten = torch.ops.aten
 SpanOf = Callable[[Node], Span | None]
-Pass = Callable[[GraphModule, frozenset[str], SpanOf], Iterable[Fired]]
 
 
 def rewrite(
@@ -50,13 +52,16 @@ def rewrite(
     *,
     record: bool = True,
     parameters: frozenset[str] = frozenset(),
+    trained: bool = False,
+    writes: tuple[Write, ...] = (),
 ) -> Rewrites:
     """Run all passes on the graph of `module` (ATen; its nodes have `meta["val"]`).
 
     The outputs keep their number, order, aliasing and strides.  `meta["lab_from"]` of every node of
     the result lists the nodes of `module` that it comes from.  With `record`, the passes run on a
     copy, and each step has the graph before and after.  `parameters` are inputs that are kept
-    packed. Raises BadOption if `options.rewrites_off` contains an unknown name.
+    packed; `RewriteFacts` describes the other arguments.
+    Raises BadOption if `options.rewrites_off` contains an unknown name.
     """
     span_of = _span if record else _not_asked
     off = _switched_off(options)
@@ -70,39 +75,38 @@ def rewrite(
         node.meta["lab_parameter"] = node.name in parameters
     before = fx_graph(module, name) if record else None
     steps = []
+    facts = RewriteFacts(off, span_of, options, name, trained, writes)
     for pass_name, run in PASSES.items():
         start = perf_counter()
-        fired = () if pass_name in off else tuple(run(work, off, span_of))
+        fired = () if pass_name in off else tuple(run.apply(work, facts))
         took, after = perf_counter() - start, before
         if fired and record:
             after = fx_graph(copy_of(work), name, earlier=before)
         steps.append(Step(pass_name, before, after, fired, took))
         before = after
     work.recompile()
-    return Rewrites(tuple(steps), work)
+    return Rewrites(tuple(steps), work, tuple(facts.choices))
 
 
 def _switched_off(options: Options) -> frozenset[str]:
     known = [*PASSES, *RULES, "batch_norm", "channels_last", "flash_attention", "masks"]
     BadOption.refuse_unknown("rewrites_off", options.rewrites_off, known)
-    return frozenset(options.rewrites_off)
+    return switched_off(PASSES, options.passes_off) | frozenset(options.rewrites_off)
 
 
-def constant_folding(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+def constant_folding(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Compute at compile time what depends on no input."""
     aliases = Aliases(module.graph)
     with without_modes():
         pairs = list(folded(module, aliases))
     for node, new in pairs:
         if aliases.may_replace(node, new):
-            yield replaced("constant_folding", node, new, span_of)
+            yield replaced("constant_folding", node, new, facts.span_of)
         else:
             module.graph.erase_node(new)
 
 
-def common_subexpressions(
-    module: GraphModule, off: frozenset[str], span_of: SpanOf
-) -> Iterable[Fired]:
+def common_subexpressions(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Keep the first of several equal calls, unless they are random or outputs would alias."""
     aliases = Aliases(module.graph)
     first: dict[Any, Node] = {}
@@ -112,7 +116,7 @@ def common_subexpressions(
             continue
         survivor = first.setdefault(_key((node.target, node.args, node.kwargs)), node)
         if survivor is not node and aliases.may_replace(node, survivor):
-            yield replaced("common_subexpressions", node, survivor, span_of)
+            yield replaced("common_subexpressions", node, survivor, facts.span_of)
 
 
 def _key(value: Any) -> Any:
@@ -126,7 +130,7 @@ def _key(value: Any) -> Any:
     return value if isinstance(value, Hashable) else repr(value)
 
 
-def identities(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+def identities(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Apply the rules of `rewrite/aten/identities.py` to each node, operands first, until none
     applies.
 
@@ -139,11 +143,11 @@ def identities(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Ite
     for node in list(module.graph.nodes):
         while node.op == "call_function":
             with working_on((node.name,)):
-                found = _first_match(node, off, aliases)
+                found = _first_match(node, facts.off, aliases)
             if found is None:
                 break
             rule, new = found
-            yield replaced(rule, node, new, span_of)
+            yield replaced(rule, node, new, facts.span_of)
             node = new
 
 
@@ -160,28 +164,28 @@ def _first_match(node: Node, off: frozenset[str], aliases: Aliases) -> tuple[str
     return None
 
 
-def attention(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+def attention(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Replace decomposed attention by a library call that needs no matrix of scores."""
     aliases = Aliases(module.graph)
     products = module.graph.find_nodes(op="call_function", target=aten.bmm.default)
     if aliases.written or len(products) < 2:
         return
-    yield from dead_code(module, off, span_of)
+    yield from dead_code(module, facts)
     for node in module.graph.find_nodes(op="call_function", target=aten.bmm.default):
         latest = node.prev
         with working_on((node.name,)):
             new = fused_attention(node)
         if new is not None and aliases.may_replace(node, new):
-            yield replaced("attention", node, new, span_of)
+            yield replaced("attention", node, new, facts.span_of)
         else:
             _erase_after(latest, node)
 
 
-def products(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+def products(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Replace matrix products by forms for which libraries are fast."""
     if not Aliases(module.graph).written:
-        for rule, node, new in better_products(module.graph, off):
-            yield replaced(rule, node, new, span_of)
+        for rule, node, new in better_products(module.graph, facts.off):
+            yield replaced(rule, node, new, facts.span_of)
 
 
 def _erase_after(latest: Node, node: Node) -> None:
@@ -190,11 +194,11 @@ def _erase_after(latest: Node, node: Node) -> None:
         node.graph.erase_node(node.prev)
 
 
-def dead_code(module: GraphModule, off: frozenset[str], span_of: SpanOf) -> Iterable[Fired]:
+def dead_code(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Remove unused calls that have no effects."""
     for node in reversed(list(module.graph.nodes)):
         if node.op in ("call_function", "get_attr") and not node.users and not node.is_impure():
-            yield Fired("dead_code", node.name, "", span_of(node))
+            yield Fired("dead_code", node.name, "", facts.span_of(node))
             module.graph.erase_node(node)
 
 
@@ -224,31 +228,17 @@ def _not_asked(node: Node) -> None:
     """Skips spans: finding one parses the user's file, which takes longer than all passes."""
 
 
-PASSES: dict[str, Pass] = {
-    run.__name__: run
-    for run in (
-        collectives, constant_folding, common_subexpressions, identities, attention,
-        products, dead_code,
-    )
-}
-"""Every pass by name, in order; `convolutions.py`, `flex_attention.py` and `masked_attention.py` of
-`accelerate/` add one each."""
-
-
-_ANCHORS: dict[str, str] = {}
-"""Added pass → the pass that it was inserted before."""
-
-
-def add_pass(run: Pass, before: str) -> None:
-    """Add a pass to the table, before another one.
-
-    Passes that are added before the same one run in alphabetical order, independent of the order of
-    imports.
-    """
-    names = list(PASSES)
-    place = names.index(before)
-    while place and _ANCHORS.get(names[place - 1]) == before and names[place - 1] > run.__name__:
-        place -= 1
-    later = {name: PASSES.pop(name) for name in names[place:]}
-    PASSES.update({run.__name__: run, **later})
-    _ANCHORS[run.__name__] = before
+PASSES = table_of(
+    Pass("collectives", "merge small collectives of the same kind, group and dtype", collectives),
+    Pass("constant_folding", "compute values that depend on no input at compile time",
+         constant_folding),
+    Pass("common_subexpressions",
+         "merge equal calls, except random ones and those whose outputs would alias",
+         common_subexpressions),
+    Pass("identities", "apply algebraic simplifications, such as x * 1 → x", identities),
+    Pass("attention", "replace attention that is written out (matmul, softmax, matmul) with a call "
+         "of flash attention", attention),
+    Pass("products", "rewrite matrix products into forms for which libraries are fast", products),
+    Pass("dead_code", "remove unused calls that have no side effects", dead_code),
+)  # fmt: skip
+"""Every pass by name, in the order they run.  Accelerators add theirs (`accelerators.py`)."""

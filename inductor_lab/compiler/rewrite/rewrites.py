@@ -10,6 +10,7 @@ from typing import Any
 
 from inductor_lab.compiler.base.display import Shown, counted
 from inductor_lab.compiler.capture.fx_graph import FxGraph, Span
+from inductor_lab.compiler.library_choice import Choice
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,11 @@ class Step(Shown):
 
 @dataclass(frozen=True, eq=False)
 class Rewrites(Shown):
-    """All passes in order, and the resulting module (live)."""
+    """All passes in order, the resulting module, and what passes measured (both live)."""
 
     steps: tuple[Step, ...]
     module: Any = field(default=None, repr=False, metadata={"live": True})
+    choices: tuple[Choice, ...] = field(default=(), repr=False, metadata={"live": True})
 
     @property
     def fired(self) -> tuple[Fired, ...]:

@@ -24,10 +24,10 @@ import torch
 
 from inductor_lab.compiler.ir.index import Size
 from inductor_lab.compiler.ir.interpret import find_operator
+from inductor_lab.compiler.ir.matmul_ops import MATMULS
 from inductor_lab.compiler.ir.program import BufferView, ExternCall, LoopProgram, Step
 from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue
 
-PRODUCTS = {f"aten.{name}.default" for name in ("mm", "addmm", "bmm", "baddbmm")}
 ATTENTION = "aten._scaled_dot_product_"
 SIDE = 16
 """The rows and columns of a small product: full words for every dtype."""
@@ -71,7 +71,7 @@ def _kinds(step: Step, program: LoopProgram) -> Iterator[Kind]:
     """Yield the small call for a step if it is a matrix product or attention on a GPU."""
     if not isinstance(step, ExternCall):
         return
-    is_product = step.op in PRODUCTS
+    is_product = step.op in MATMULS
     devices = {program.buffers[view.buffer].device for view in step.views}
     if "cpu" in devices or not (is_product or step.op.startswith(ATTENTION)):
         return

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.ir.expr import Masked
 from inductor_lab.compiler.ir.index import Index, hint, is_int
 from inductor_lab.compiler.ir.program import (
@@ -43,21 +44,25 @@ from inductor_lab.compiler.schedule.schedule import Group, Lifetime, MemoryPlan,
 
 
 def plan_memory(
-    program: LoopProgram, steps: Sequence[ScheduleStep], unfused: Sequence[Step] = ()
-) -> MemoryPlan:
+    program: LoopProgram, steps: Sequence[ScheduleStep], unfused: Sequence[Step] = (),
+    share: bool = True,
+) -> MemoryPlan:  # fmt: skip
     """The lifetimes of all computed buffers, and which buffer reuses which storage.
 
     Peaks count intermediates and outputs, each from the step that computes it to its last reader.
     `peak_after` counts shared storage once, as long as any of its buffers is alive.  A buffer whose
     storage is reused later is not in `freed`: the last buffer in the storage is.  `unfused` are the
     steps without fusion, for their peak; there too, a scatter uses the storage of its base.
+    Without `share`, no other storage is reused.
     """
     last = last_uses(program, steps)
     lifetimes = buffer_lifetimes(program, steps, last)
     plan = _Plan(program, steps, lifetimes, last)
     for position, step in enumerate(steps):
-        if isinstance(step, Group):
+        if isinstance(step, Group) and share:
             plan.reuse_in(position, step)
+        elif isinstance(step, Group):
+            plan.reuse_base_storage(position, storage_bases(step.nests[0]))
         else:
             plan.reuse_base_storage(position, storage_bases(step))
     freed: dict[int, list[str]] = {}
@@ -130,13 +135,13 @@ def last_uses(program: LoopProgram, steps: Sequence[ScheduleStep | Step]) -> dic
         used = {*made_by(step), *needed}
         for name in needed & sent.keys():
             used |= sent.pop(name)
-        if isinstance(step, ExternCall) and step.reason == "collective":
+        if isinstance(step, ExternCall) and step.effect is Effect.COLLECTIVE:
             sent.update(dict.fromkeys(made_by(step), needed))
         last.update(dict.fromkeys(used, position))
     last.update(dict.fromkeys((name for names in sent.values() for name in names), len(steps)))
     last.update(dict.fromkeys(program.output_buffers, len(steps)))
     for step in reversed(steps):
-        if isinstance(step, ExternCall) and may_alias(step):
+        if isinstance(step, ExternCall) and step.may_alias:
             end = max((last[name] for name in made_by(step)), default=0)
             for name in needed_by(step):
                 last[name] = max(last[name], end)
@@ -185,11 +190,6 @@ def needed_by(step: ScheduleStep | Step) -> frozenset[str]:
     return frozenset(name for nest in nests for name in read_by(nest) if name not in own)
 
 
-def may_alias(call: ExternCall) -> bool:
-    """Could a result share storage with an argument?  Results of matmuls and similar never do."""
-    return call.reason not in ("library", "collective")
-
-
 def storage_bytes(buffer: Buffer) -> int:
     """Bytes of a buffer's storage, with symbols hinted."""
     if any(is_int(size, 0) for size in buffer.layout.size):
@@ -215,7 +215,7 @@ class _Plan:
         self.last = last
         self.reuse: dict[str, str] = {}
         self.in_place: set[str] = set()
-        aliased = {n for s in steps if isinstance(s, ExternCall) and may_alias(s) for n in _all(s)}
+        aliased = {n for s in steps if isinstance(s, ExternCall) and s.may_alias for n in _all(s)}
         aliased |= _unused_results(steps, last)
         self.holder: dict[str, str] = {}
         """Inputs whose storage has a new value → the buffer of this value."""

@@ -20,8 +20,10 @@ from typing import Any, TypeAlias
 
 from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.base.passes import switched_off
 from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
-from inductor_lab.compiler.schedule.fusion.fuse import live_steps, schedule_program
+from inductor_lab.compiler.schedule.fusion.fuse import ScheduleFacts, live_steps
+from inductor_lab.compiler.schedule.passes import PASSES, schedule_program
 from inductor_lab.compiler.schedule.schedule import Decision, Schedule
 
 Grouping: TypeAlias = Callable[[LoopProgram], Iterable[Iterable[str]]]
@@ -30,11 +32,14 @@ is then recomputed in each."""
 
 
 def schedule_from_groups(
-    grouping: Grouping, program: LoopProgram, options: FusionOptions
-) -> Schedule:
+    grouping: Grouping, program: LoopProgram, options: FusionOptions,
+    facts: ScheduleFacts | None = None,
+    changed: Callable[[str, Schedule], object] | None = None,
+) -> Schedule:  # fmt: skip
     """The schedule that a user's function defines.
 
-    Raises Refused, with the reason, if it is not complete or not legal.
+    Raises Refused, with the reason, if it is not complete or not legal.  The other
+    arguments are those of `schedule_program`.
     """
     nests = [s.buffer for s in live_steps(program) if not isinstance(s, ExternCall)]
     groups = _named(grouping(program), nests)
@@ -47,7 +52,10 @@ def schedule_from_groups(
         force=tuple(pair for pair in pairs if pair in together),
         forbid=tuple(pair for pair in pairs if pair not in together),
     )
-    schedule = schedule_program(program, restricted)
+    if facts is not None:
+        off = switched_off(PASSES, facts.options.passes_off) - {"fuse"}
+        facts.options = replace(facts.options, passes_off=tuple(off))
+    schedule = schedule_program(program, restricted, facts, changed)
     made = [{n.buffer for n in g.nests} | g.inlined.keys() for g in schedule.groups]
     for group in groups:
         if group not in made:

@@ -15,7 +15,7 @@ from inductor_lab.api.override import override
 from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.compiler.base.options import FusionOptions
 from inductor_lab.compiler.ir.program import LoopProgram
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
 from inductor_lab.course.exercise import Exercise, exercise, expected, given
 from inductor_lab.course.labs.beside import amounts, marked, matrices

@@ -31,7 +31,7 @@ from inductor_lab.compiler.ir.program import (
 )
 from inductor_lab.compiler.records import CompiledPart
 from inductor_lab.compiler.runtime.executable import build_executable
-from inductor_lab.compiler.schedule.fusion.fuse import schedule_program
+from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from inductor_lab.debug.blame.programs import NotWide, Ran, of_group, wide_program
 from inductor_lab.debug.compare.precision import Judged, judge

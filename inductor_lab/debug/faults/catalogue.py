@@ -15,7 +15,7 @@ from inductor_lab.compiler import pipeline
 from inductor_lab.compiler.codegen import generate
 from inductor_lab.compiler.codegen.cpp.cpp_ops import CPP_OPS
 from inductor_lab.compiler.codegen.cpu import passes
-from inductor_lab.compiler.codegen.cpu.facts import Facts, Pass
+from inductor_lab.compiler.codegen.cpu.facts import Facts
 from inductor_lab.compiler.codegen.kernel import Code, HostProgram, Kernel
 from inductor_lab.compiler.codegen.tree.loop_tree import Loop, Stmt, Tree
 from inductor_lab.compiler.ir.expr import Load, Op
@@ -87,12 +87,12 @@ TreeEdit = Callable[[Tree], Tree]
 
 def _edited_pass(name: str, edit: TreeEdit) -> AbstractContextManager[None]:
     """What one pass over loop trees makes is edited."""
+    step = passes.PASSES[name]
 
-    def edited(step: Pass) -> Pass:
-        return replace(step, apply=lambda tree, facts: _changed(step.apply, edit, tree, facts))
+    def apply(tree: Tree, facts: Facts) -> Tree:
+        return _changed(step.apply, edit, tree, facts)
 
-    steps = tuple(edited(step) if step.name == name else step for step in passes.OF_LOOPS)
-    return replaced(passes, "OF_LOOPS", steps)
+    return entries(passes.PASSES, {name: replace(step, apply=apply)})
 
 
 def _changed(apply: Any, edit: TreeEdit, tree: Tree, facts: Facts) -> Tree:

@@ -103,13 +103,12 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 def entries(table: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[None]:
     """Other entries in a table for a while."""
     patched: dict[Any, Any] = table  # type: ignore[assignment]
-    kept = {key: patched[key] for key in new if key in patched}
+    kept = dict(patched)
     patched.update(new)
     try:
         yield
     finally:
-        for key in new:
-            del patched[key]
+        patched.clear()
         patched.update(kept)
 
 

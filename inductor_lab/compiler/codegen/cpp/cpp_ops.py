@@ -100,6 +100,10 @@ def template_of(op: Op, table: Mapping[str, str]) -> str:
     return f"({{T}})({template})" if op.dtype in NARROW else template
 
 
+ROUNDED = {f"sub.{dtype}": "lab_difference<{T}>({0}, {1})" for dtype in ("float32", "float64")}
+"""Differences that a compiler does not contract with sums (`How.rounds_differences`)."""
+
+
 def is_call(op: Op, table: Mapping[str, str]) -> bool:
     """Is the operation printed as a single call of a function in the headers?"""
     return _CALLED.fullmatch(template_of(op, table)) is not None

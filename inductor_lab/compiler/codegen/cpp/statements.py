@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from inductor_lab.compiler.codegen.cpp.compiler_workarounds import is_misread, kept_apart
-from inductor_lab.compiler.codegen.cpp.cpp_ops import CTYPES
+from inductor_lab.compiler.codegen.cpp.cpp_ops import CTYPES, ROUNDED
 from inductor_lab.compiler.codegen.cpp.expressions import Writer
 from inductor_lab.compiler.codegen.kernel import Line
 from inductor_lab.compiler.codegen.tree.loop_tree import (
@@ -144,8 +143,12 @@ class Printer:
         at, index = loop.axis.name, self.writer.index
         advance = f"{at} += {loop.step}" if loop.step > 1 else f"{at}++"
         header = f"for (int64_t {at} = {index(loop.begin)}; {at} < {index(loop.stop)}; {advance})"
-        with self.block(header), kept_apart(loop, self.writer):
+        table = self.writer.table
+        if loop.execution.rounds_differences:
+            self.writer.table = {**table, **ROUNDED}
+        with self.block(header):
             self.body(loop.body)
+        self.writer.table = table
 
     def pragma(self, loop: Loop) -> None:
         """Print the OpenMP directive that says which threads and lanes run the iterations."""
@@ -159,8 +162,7 @@ class Printer:
         if not is_int(execution.work, 0):
             words.append(f"if ({self.writer.size(execution.work)} >= {execution.grain})")
         text = " ".join(["#pragma omp", *words, *self.clauses(loop, execution)]) if words else ""
-        if not words and is_misread(loop):
-            text = "#pragma GCC unroll 1"
+        text = "#pragma GCC unroll 1" if execution.rolled else text
         if text:
             self.lines.append(Line("    " * self.depth + text, statement=False))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.compiler.codegen.cpu.passes import cpu_tree, switched_off
+from inductor_lab.compiler.base.passes import switched_off
+from inductor_lab.compiler.codegen.cpu.passes import PASSES, cpu_tree
 from inductor_lab.compiler.codegen.generate import results_of
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.codegen.tree.tree_history import KernelTrees
@@ -37,7 +38,7 @@ def part_trees(kernel: Kernel, part: Group, results: Set[str], options: Options)
     A kernel that is not a combo has one part: its group.  `results` are the results of the schedule
     (`results_of`).
     """
-    own, off = results & part.stored, switched_off(options.passes_off)
+    own, off = results & part.stored, switched_off(PASSES, options.passes_off)
     team = bool(kernel.group.combined)
     made = cpu_tree(part, kernel.buffers, results=own, off=off, team=team)
     return KernelTrees(kernel.name, made.steps)

@@ -1,12 +1,23 @@
-"""What a pass is, and its input besides the tree."""
+"""The input of passes over loop trees, besides the tree."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from inductor_lab.compiler.codegen.cpu.plan import CpuPlan
-from inductor_lab.compiler.codegen.tree.loop_tree import Tree
+from inductor_lab.compiler.codegen.cpu.plan import CpuPlan, Means
+from inductor_lab.compiler.ir.program import Buffer
+from inductor_lab.compiler.schedule.schedule import Group
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The facts of the passes that choose the loops: the group, its buffers, and the `means` that
+    later passes offer."""
+
+    group: Group
+    buffers: Mapping[str, Buffer]
+    means: Means
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +29,3 @@ class Facts:
     names: Mapping[str, str]
     streamed: frozenset[str] = frozenset()
     tiled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Pass:
-    """A function from tree to tree that preserves the meaning.
-
-    `apply` returns the same object if there is nothing to do.  A pass that is `needed` is no
-    optimization: without it the tree cannot be printed, or is not exact enough.
-    """
-
-    name: str
-    what: str
-    apply: Callable[[Tree, Facts], Tree]
-    needed: bool = False

@@ -5,7 +5,7 @@ Inductor: `CppKernelProxy.codegen_functions` (tiling) and `WorkSharing` in `code
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -133,12 +133,36 @@ class CpuPlan:
         return REDUCED_ROW if self.strip <= SHORT_STRIP else SHORT_ROW
 
 
-def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
-    """The plan for a tree, without the passes that are off."""
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What the passes that are on can do.
+
+    columns  reduce a strip of columns row by row; transposed_rows: of short rows too
+    threads  share loops over points among threads; inner_threads: loops inside a point
+    tiles    tile transposed reads
+    """
+
+    columns: bool = True
+    transposed_rows: bool = True
+    threads: bool = True
+    inner_threads: bool = True
+    tiles: bool = True
+
+
+ALL_MEANS = Means()
+
+
+def plan_of(tree: Tree, means: Means = ALL_MEANS) -> CpuPlan:
+    """The plan for a tree, with these means."""
+    plan = _plan(tree, means)
+    return plan if means.threads else replace(plan, threads=0)
+
+
+def _plan(tree: Tree, means: Means) -> CpuPlan:
     points = point_loops(tree)
     inner = any(isinstance(s, Loop) for s in (points[-1].body if points else tree))
     ordered = any(isinstance(s, Loop) and s.kind is LoopKind.ORDERED for s in walk(tree))
-    simd, strip = _lanes_of_loops(tree, points, ordered, off) if inner else (Simd.POINTS, STRIP)
+    simd, strip = _lanes_of_loops(tree, points, ordered, means) if inner else (Simd.POINTS, STRIP)
     work = _work(tree)
     condition = None if isinstance(work, int) else work
     if isinstance(work, int) and work < GRAIN:
@@ -149,12 +173,12 @@ def plan_of(tree: Tree, off: Set[str] = frozenset()) -> CpuPlan:
     if simd is Simd.COLUMNS and strip == STRIP:
         sizes[-1] = -(-sizes[-1] // STRIP)
     count = prod(sizes)
-    if inner and count < ROWS_FOR_THREADS and "parts" not in off:
+    if inner and count < ROWS_FOR_THREADS and means.inner_threads:
         return CpuPlan(simd, 0, True, condition, work=work)
     return CpuPlan(simd, _levels(points, simd), False, condition, strip, work)
 
 
-def with_rows(tree: Tree, off: Set[str]) -> Tree:
+def with_rows(tree: Tree, means: Means) -> Tree:
     """The tree with an innermost loop over points as a loop over the elements of a row, if there
     are many rows, too short for lanes, and what is computed takes longer than to transpose them."""
 
@@ -167,7 +191,7 @@ def with_rows(tree: Tree, off: Set[str]) -> Tree:
             return (loop,)
         return (replace(loop, body=(*before, replace(last, kind=LoopKind.SERIAL))),)
 
-    return tree if off & {"columns", "turned"} else each_loop(tree, change)
+    return each_loop(tree, change) if means.columns and means.transposed_rows else tree
 
 
 def _takes_long(loop: Loop, size: int) -> bool:
@@ -186,11 +210,11 @@ def _takes_long(loop: Loop, size: int) -> bool:
 
 
 def _lanes_of_loops(
-    tree: Tree, points: list[Loop], ordered: bool, off: Set[str]
+    tree: Tree, points: list[Loop], ordered: bool, means: Means
 ) -> tuple[Simd, int]:
     """Which loops lanes run along where points have loops of their own, and the width of strips."""
     kept = any(isinstance(s, Local) for s in walk(tree))  # sums per row element, stored along rows
-    if kept or "columns" in off:
+    if kept or not means.columns:
         return Simd.INNER, STRIP
     simd = _reduction_simd(points, ordered)
     few = 0 if ordered or simd is Simd.COLUMNS else _side_by_side(points)

@@ -34,7 +34,7 @@ from math import gcd, lcm
 
 import torch
 
-from inductor_lab.compiler.codegen.cpp.compiler_workarounds import is_guarded, is_misread
+from inductor_lab.compiler.codegen.cpu.compiler_workarounds import is_guarded, is_misread
 from inductor_lab.compiler.codegen.cpu.facts import Facts
 from inductor_lab.compiler.codegen.cpu.loops import each_loop, fed_by, point_loops
 from inductor_lab.compiler.codegen.cpu.plan import GRAIN, Simd

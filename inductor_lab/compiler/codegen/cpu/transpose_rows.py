@@ -91,7 +91,8 @@ def _kept(loop: Loop) -> Loop:
         return loop
     if hint(loop.axis.size, 1024) < MANY_POINTS or not isinstance(strip.body[0], Bound):
         return loop
-    filled = [s for s in strip.body if isinstance(s, Call) and _is_same(s, loop)]
+    arrays = {s.name for s in strip.body if isinstance(s, Local)}
+    filled = [s for s in strip.body if isinstance(s, Call) and _is_same(s, loop, arrays)]
     names = {s.args[0].buffer for s in filled if isinstance(s.args[0], Address)}
     same = [s for s in strip.body if s in filled or (isinstance(s, Local) and s.name in names)]
     if not same:
@@ -106,10 +107,10 @@ def _kept(loop: Loop) -> Loop:
     return strip_mined(loop, ROWS, inside)
 
 
-def _is_same(call: Call, loop: Loop) -> bool:
-    """Does it fill a local array with the same in all iterations?"""
+def _is_same(call: Call, loop: Loop, arrays: set[str]) -> bool:
+    """Does it fill one of these local arrays with the same in all iterations?"""
     indices = (arg.index if isinstance(arg, Address) else arg for arg in call.args)
-    into = isinstance(first := call.args[0], Address) and first.buffer.startswith("turned")
+    into = isinstance(first := call.args[0], Address) and first.buffer in arrays
     return into and not any(isinstance(i, Index) and loop.axis in i.axes() for i in indices)
 
 

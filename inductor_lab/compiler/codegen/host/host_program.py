@@ -32,6 +32,7 @@ from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.compiler.ir.higher_order import PREFIX, call_higher_order
 from inductor_lab.compiler.ir.index import Size, may_overflow, mul_sizes
 from inductor_lab.compiler.ir.interpret import find_operator
+from inductor_lab.compiler.ir.matmul_ops import COMMON, name_of
 from inductor_lab.compiler.ir.program import (
     Buffer,
     BufferView,
@@ -52,7 +53,7 @@ POOLED_FROM = 128 * 1024
 (128 KiB is its M_MMAP_THRESHOLD)."""
 QUICK = {"cpu": "empty_strided_cpu", "cuda": "empty_strided_cuda"}
 """The fastest function that allocates on a device."""
-QUICKLY = {f"aten.{n}.default": f"torch_{n}" for n in ("addmm", "bmm", "convolution", "mm")}
+QUICKLY = {op: f"torch_{name_of(op)}" for op in (*COMMON, "aten.convolution.default")}
 """Operators that are called through `torch`, as in `torch_mm = torch.mm`.  These calls parse their
 arguments faster."""
 HELPERS: dict[str, str] = {"call_higher_order": call_higher_order.__module__}

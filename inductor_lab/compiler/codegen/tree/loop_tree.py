@@ -125,6 +125,8 @@ class Execution(Value):
     simd        iterations are vector lanes
     reductions  OpenMP's name of each operation, and the accumulator that is private to each thread
                 or lane
+    rolled      the C++ compiler must not unroll the loop
+    rounds_differences  it must round each difference, and not contract it with a sum
     """
 
     threads: int = 0
@@ -133,6 +135,8 @@ class Execution(Value):
     grain: int = 0
     simd: bool = False
     reductions: tuple[tuple[str, str], ...] = ()
+    rolled: bool = False
+    rounds_differences: bool = False
 
 
 SEQUENTIAL = Execution()

@@ -92,6 +92,8 @@ def _loop(loop: Loop) -> str:
     if execution.threads:
         of = f" of {execution.threads} loops" if execution.threads > 1 else ""
         words.insert(0, ("the team's threads" if execution.team else "threads") + of)
+    words += ["not unrolled"] if execution.rolled else []
+    words += ["differences rounded"] if execution.rounds_differences else []
     return ", ".join([f"{text}{index_text(loop.stop)}{by}", *words])
 
 

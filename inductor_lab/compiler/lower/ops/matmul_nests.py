@@ -10,10 +10,11 @@ have the shape that the consumers read.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from inductor_lab.compiler.ir.index import Axis, Index
 from inductor_lab.compiler.ir.match_matmul import product_of
@@ -22,13 +23,20 @@ from inductor_lab.compiler.lower.builder import Builder, TensorMeta
 from inductor_lab.compiler.lower.tensor import TensorValue, axes_of, flatten, identity, reshape
 
 aten = torch.ops.aten
+MARK = "lab_matmul_nest"
+"""In the `meta` of a product that is to be a loop nest."""
 VIEWS = (aten.view.default, aten.reshape.default, aten._unsafe_view.default)
 
 
+def mark(module: GraphModule, names: Collection[str]) -> None:
+    """Let these products, and no others, be loop nests."""
+    for node in module.graph.nodes:
+        node.meta[MARK] = node.name in names
+
+
 def own_product(build: Builder, *args: Any) -> TensorValue | None:
-    """`bias + a @ b`, with or without a batch, if this node is one of `own_products`; otherwise
-    None."""
-    if build.node.name not in build.own_products:
+    """`bias + a @ b`, with or without a batch, if this node is marked (`mark`); otherwise None."""
+    if not build.node.meta.get(MARK):
         return None
     *biases, a, b = args
     meta, wide = build.result, torch.float32

@@ -18,10 +18,10 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import LeftToATen
+from inductor_lab.compiler.ir.effects import BEYOND, RANDOM_SEED
 from inductor_lab.compiler.ir.expr import Expr, Op
 from inductor_lab.compiler.ir.index import ZERO, add_sizes, product
 from inductor_lab.compiler.lower.builder import Builder, TensorMeta
-from inductor_lab.compiler.lower.fits import BEYOND
 from inductor_lab.compiler.lower.registry import lowers
 from inductor_lab.compiler.lower.tensor import TensorValue, flatten, identity
 
@@ -49,7 +49,7 @@ def _seed(build: Builder, device: str) -> TensorValue:
         (-(2**63), 2**63 - 1, (1,)),
         {"dtype": torch.int64, "device": torch.device(device)},
         [TensorMeta((1,), (1,), torch.int64, device)],
-        reason="random seed",
+        reason=RANDOM_SEED,
     )
     return seed
 

@@ -25,6 +25,7 @@ import torch
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.base.errors import LeftToATen
 from inductor_lab.compiler.capture.operands import operand as fx_operand
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.ir.expr import Expr, Load
 from inductor_lab.compiler.ir.index import gathered_in, hint, mul_sizes, product
 from inductor_lab.compiler.ir.program import (
@@ -86,7 +87,7 @@ class RegionWrite:
             return False
         maker = next((s for s in self.build.steps[::-1] if buffer.name in written_by(s)), None)
         in_memory = maker is not None and not isinstance(maker, Pointwise)
-        library = not isinstance(maker, ExternCall) or maker.reason == "library"
+        library = not isinstance(maker, ExternCall) or maker.effect is Effect.FRESH
         return in_memory and library and len(fx_operand(self.build.node).users) == 1
 
 

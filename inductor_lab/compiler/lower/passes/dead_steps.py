@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import torch
 
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.ir.expr import Expr, IndexValue, Masked, Op, integer_divisors
 from inductor_lab.compiler.ir.index import (
     Axis,
@@ -23,9 +25,11 @@ from inductor_lab.compiler.ir.index import (
 )
 from inductor_lab.compiler.ir.ops import DIVIDING
 from inductor_lab.compiler.ir.program import (
+    Buffer,
     BufferKind,
     ExternCall,
     Layout,
+    LoopProgram,
     Nest,
     Output,
     Pointwise,
@@ -39,22 +43,38 @@ from inductor_lab.compiler.ir.program import (
 )
 from inductor_lab.compiler.ir.slice_ops import OPERATORS
 from inductor_lab.compiler.lower.builder import Builder, TensorMeta
-from inductor_lab.compiler.lower.extern import EAGERS_RANDOM, argument
-from inductor_lab.compiler.lower.fits import BEYOND, REFUSED
+from inductor_lab.compiler.lower.extern import argument
+from inductor_lab.compiler.lower.passes.facts import ProgramFacts
 from inductor_lab.compiler.lower.tensor import identity, is_dense
 
 
-def needed(build: Builder, outputs: Sequence[Output]) -> list[Step]:
+def dead_steps(program: LoopProgram, facts: ProgramFacts) -> LoopProgram:
+    """The program without steps that no output needs."""
+    steps = needed(program.steps, program.buffers, program.outputs)
+    return program if len(steps) == len(program.steps) else with_steps(program, steps)
+
+
+def with_steps(program: LoopProgram, steps: Sequence[Step]) -> LoopProgram:
+    """The program with these steps, and the buffers that they make."""
+    made = {name for step in steps for name in written_by(step)}
+    kept = (BufferKind.INPUT, BufferKind.CONSTANT)
+    buffers = {n: b for n, b in program.buffers.items() if b.kind in kept or n in made}
+    return replace(program, steps=tuple(steps), buffers=buffers)
+
+
+def needed(
+    steps: Sequence[Step], buffers: Mapping[str, Buffer], outputs: Sequence[Output]
+) -> list[Step]:
     """The steps that some output depends on, including the steps that only give a size (often only
     one result of `var_mean` is used)."""
-    buffers = build.buffers.values()
-    known = {s for b in buffers if b.kind is BufferKind.INPUT for s in b.layout.size}
-    telling = [s for step in build.steps for s in bound_by(step, build.buffers) if s not in known]
+    given = (b for b in buffers.values() if b.kind is BufferKind.INPUT)
+    known = {s for b in given for s in b.layout.size}
+    telling = [s for step in steps for s in bound_by(step, buffers) if s not in known]
     wanted = {view.buffer for view in views_in(tuple(outputs))}
     sizes = symbols_of(ExternCall((), "", tuple(outputs))) if telling else frozenset()
     kept: list[Step] = []
-    for step in reversed(build.steps):
-        tells = bool(telling) and not sizes.isdisjoint(bound_by(step, build.buffers))
+    for step in reversed(steps):
+        tells = bool(telling) and not sizes.isdisjoint(bound_by(step, buffers))
         if wanted.intersection(written_by(step)) or tells or _has_effects(step):
             wanted |= read_by(step)
             sizes |= symbols_of(step) if telling else frozenset()
@@ -68,36 +88,36 @@ def _has_effects(step: Step) -> bool:
     An assertion may raise, and so may an operator that checks its arguments.  Drawing a seed
     advances the generator, some ops print or check, and other ranks take part in collectives.
     """
-    effects = (
-        "random seed", EAGERS_RANDOM, "effect", "collective", "wait", "empty tensor", BEYOND,
-        REFUSED,
-    )  # fmt: skip
-    return isinstance(step, ExternCall) and (step.reason in effects or step.outputs == (None,))
+    effects = (Effect.KEPT, Effect.COLLECTIVE, Effect.WAIT)
+    return isinstance(step, ExternCall) and (step.effect in effects or step.outputs == (None,))
 
 
-def with_checks(build: Builder, outputs: Sequence[Output]) -> list[Step]:
-    """The steps that outputs need, and new steps for the checks that would not run for all points.
+def keep_checks(program: LoopProgram, facts: ProgramFacts) -> LoopProgram:
+    """The program with new steps for the checks that would not run for all points.
 
     A check is not added if a step that runs for all points has the same check.
     """
-    kept = needed(build, outputs)
-    whole = _fully_computed(build, kept, outputs)
-    nests = [step for step in build.steps if not isinstance(step, ExternCall)]
+    build, outputs = facts.build, program.outputs
+    kept = needed(program.steps, program.buffers, outputs)
+    whole = _fully_computed(program.buffers, kept, outputs)
+    nests = [step for step in program.steps if not isinstance(step, ExternCall)]
     partial = {id(n): [(n, v) for v in checks_of(n)] for n in nests if n.buffer not in whole}
     if not any(partial.values()):
-        return kept
+        return program
     made = {_over_own_axes(v) for n in nests if n.buffer in whole for v in checks_of(n)}
-    steps, build.steps = build.steps, []
-    for step in steps:
+    build.steps = []
+    for step in program.steps:
         build.steps.append(step)
         for nest, value in partial.get(id(step), ()):
             if (own := _over_own_axes(value)) not in made:
                 made.add(own)
                 _evaluate(build, nest, *own)
-    return needed(build, outputs)
+    return replace(program, steps=tuple(build.steps), buffers=dict(build.buffers))
 
 
-def _fully_computed(build: Builder, steps: Sequence[Step], outputs: Sequence[Output]) -> set[str]:
+def _fully_computed(
+    buffers: Mapping[str, Buffer], steps: Sequence[Step], outputs: Sequence[Output]
+) -> set[str]:
     """The buffers that are computed at all of their points, inlined or not."""
     wanted = {view.buffer for view in views_in(tuple(outputs))}
     for step in reversed(steps):
@@ -106,7 +126,7 @@ def _fully_computed(build: Builder, steps: Sequence[Step], outputs: Sequence[Out
         elif step.buffer in wanted or not isinstance(step, Pointwise):
             wanted |= {step.buffer, *([step.base] if isinstance(step, Scatter) else ())}
             for load in (load for root in step.roots for load in root.loads()):
-                size = build.buffers[load.buffer].layout.size
+                size = buffers[load.buffer].layout.size
                 if load.buffer not in wanted and covers(load.index, size):
                     wanted.add(load.buffer)
     return wanted

@@ -47,6 +47,7 @@ from inductor_lab.compiler.ir.program import (
 )
 from inductor_lab.compiler.ir.rules import rule_of
 from inductor_lab.compiler.ir.text import dtype_text
+from inductor_lab.compiler.lower.passes.facts import ProgramFacts
 from inductor_lab.compiler.lower.tensor import overlaps
 
 
@@ -136,7 +137,7 @@ def not_seen_by_library(candidate: Candidate) -> str | None:
     """No earlier call may have returned a view of the source, or of its own argument."""
     name = candidate.source
     for step in candidate.steps[: candidate.place]:
-        if not isinstance(step, ExternCall) or step.reason in ("library", "collective"):
+        if not isinstance(step, ExternCall) or not step.may_alias:
             continue
         results = [made for made in written_by(step) if made not in storage_bases(step)]
         touched = name in results or (name in read_by(step) and results)
@@ -189,11 +190,11 @@ def places_known_before(candidate: Candidate) -> str | None:
     return f"it also reads {name}" if inside else None
 
 
-def in_place(program: LoopProgram, options: Options) -> LoopProgram:
+def in_place(program: LoopProgram, facts: ProgramFacts) -> LoopProgram:
     """The program without the copies that writes do not need, and a decision on each write."""
     if not any(map(storage_bases, program.steps)):
         return program
-    work = _Work(program, options)
+    work = _Work(program, facts.options)
     for place in range(len(work.steps)):
         for new, base in storage_bases(program.steps[place]).items():
             work.consider(place, new, base)

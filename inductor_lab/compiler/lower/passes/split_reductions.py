@@ -43,6 +43,7 @@ from inductor_lab.compiler.ir.program import (
     read_by,
 )
 from inductor_lab.compiler.ir.row_major import coordinates_at
+from inductor_lab.compiler.lower.passes.facts import ProgramFacts
 from inductor_lab.compiler.lower.passes.gpu_rows import (
     ENOUGH_PROGRAMS,
     favours_columns,
@@ -106,13 +107,13 @@ class Cut:
         return Index.of(Axis("p0", self.parts)) * self.length + Index.of(self.inside)
 
 
-def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
+def split_reductions(program: LoopProgram, facts: ProgramFacts) -> LoopProgram:
     """The program with split reductions.
 
     A reduction is split if it is a sum across rows that another nest visits.  It is also split if
     it will be a Triton kernel, is long enough, and a GPU does not keep its rows.
     """
-    splitter = _Splitter(program.buffers)
+    options, splitter = facts.options, _Splitter(program.buffers)
     with_rows = _column_sums_of_visited_rows(program)
     kept = {nest.buffer for pair in kept_rows(program, options) for nest in pair}
     for step in program.steps:
@@ -127,6 +128,8 @@ def split_reductions(program: LoopProgram, options: Options) -> LoopProgram:
         else:
             assert isinstance(step, Reduction), "only reductions are split"
             splitter.split(step, cut)
+    if splitter.steps == list(program.steps):
+        return program
     return replace(program, buffers=splitter.buffers, steps=tuple(splitter.steps))
 
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.ir.expr import Const, Expr, Load, Op, map_expr
 from inductor_lab.compiler.ir.index import Axis, Index, product
 from inductor_lab.compiler.ir.program import (
@@ -35,6 +34,7 @@ from inductor_lab.compiler.ir.program import (
     Reduction,
     Step,
 )
+from inductor_lab.compiler.lower.passes.facts import ProgramFacts
 from inductor_lab.compiler.lower.passes.gpu_rows import ENOUGH_PROGRAMS, kept_rows
 from inductor_lab.compiler.lower.passes.split_reductions import in_triton
 
@@ -62,8 +62,9 @@ class Normalizer:
         return Axis("p0", row.size // self.length)
 
 
-def softmax_from_parts(program: LoopProgram, options: Options) -> LoopProgram:
+def softmax_from_parts(program: LoopProgram, facts: ProgramFacts) -> LoopProgram:
     """The program in which each long softmax that will be a Triton kernel is computed in parts."""
+    options = facts.options
     makers = {
         step.buffer: step for step in program.steps if isinstance(step, Pointwise | Reduction)
     }
@@ -85,6 +86,8 @@ def softmax_from_parts(program: LoopProgram, options: Options) -> LoopProgram:
         if normalizer.top.buffer not in new:
             tops, sums = _in_parts(normalizer, buffers)
             new |= {normalizer.top.buffer: tops, normalizer.sum.buffer: sums}
+    if not new:
+        return program
     steps = (new.get(getattr(step, "buffer", ""), (step,)) for step in program.steps)
     return replace(program, buffers=buffers, steps=tuple(s for several in steps for s in several))
 

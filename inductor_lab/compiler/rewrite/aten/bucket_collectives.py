@@ -16,17 +16,17 @@ Inductor: `fx_passes/bucketing.py`; torch: the buckets of `DistributedDataParall
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
 from inductor_lab.compiler.base.display import bytes_text
-from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.ir.collective import RATES, collective_kind
 from inductor_lab.compiler.rewrite.aliases import Aliases
 from inductor_lab.compiler.rewrite.aten.constant_folding import is_pure
+from inductor_lab.compiler.rewrite.facts import RewriteFacts
 from inductor_lab.compiler.rewrite.rewrites import Fired
 
 BUCKET = {"cpu": 512 << 10, "cuda": 4 << 20}
@@ -39,9 +39,7 @@ JOINED = {"all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor"}
 """Collectives that have a variant NAME_coalesced for several tensors."""
 
 
-def collectives(
-    module: GraphModule, off: frozenset[str], span_of: Callable[[Node], Span | None]
-) -> Iterable[Fired]:
+def collectives(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
     """Merge small collectives of one kind, process group and dtype."""
     nodes = list(module.graph.nodes)
     sent = {node: nbytes for node in nodes if (nbytes := _nbytes(node))}
@@ -65,7 +63,7 @@ def collectives(
         bucket.append(node)
     for bucket in (*full, *buckets.values()):
         if len(bucket) > 1:
-            why, span = _why(bucket, sent), span_of(bucket[-1])
+            why, span = _why(bucket, sent), facts.span_of(bucket[-1])
             yield Fired("collectives", bucket[0].name, _join(bucket).name, span, why)
 
 

@@ -33,11 +33,12 @@ from torch.fx import Node
 from inductor_lab.compiler.base.errors import working_on
 from inductor_lab.compiler.capture.operands import items_of, operand
 from inductor_lab.compiler.ir.library_ops import onednn_supports
+from inductor_lab.compiler.ir.matmul_ops import COMMON, name_of
 from inductor_lab.compiler.ir.rules import HALF
 from inductor_lab.compiler.rewrite.insert_calls import Adder
 
 aten = torch.ops.aten
-OF_MATRICES = (aten.mm.default, aten.addmm.default, aten.bmm.default)
+OF_MATRICES = tuple(getattr(aten, name_of(op)).default for op in COMMON)
 FEWEST_WIDENED = 16
 """The smallest number of rows and columns; for eight rows both forms take the same time, for one
 row the 16-bit form takes a third of it."""

@@ -15,10 +15,11 @@ rounds; and `ir.py`, `StorageBox.realize`, which inlines during lowering.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from inductor_lab.compiler.base.errors import BadOption
-from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler import library_choice
+from inductor_lab.compiler.base.options import FusionOptions, Options
 from inductor_lab.compiler.ir.program import (
     ExternCall,
     LoopProgram,
@@ -28,40 +29,109 @@ from inductor_lab.compiler.ir.program import (
     written_by,
 )
 from inductor_lab.compiler.schedule.cost import cluster_cost, extern_cost
-from inductor_lab.compiler.schedule.fusion import combo
+from inductor_lab.compiler.schedule.fusion.cluster import Cluster
 from inductor_lab.compiler.schedule.fusion.groups import make_steps
-from inductor_lab.compiler.schedule.fusion.rules import PROFIT
 from inductor_lab.compiler.schedule.fusion.walk import Walk
+from inductor_lab.compiler.schedule.memory import plan_memory
 from inductor_lab.compiler.schedule.order.low_memory import limit_peak
 from inductor_lab.compiler.schedule.schedule import (
     Cost,
     Decision,
     Decisions,
     Group,
+    MemoryPlan,
     Schedule,
+    ScheduleStep,
     Verdict,
 )
 
 
-def schedule_program(program: LoopProgram, options: FusionOptions) -> Schedule:
-    """Decide which nests become one kernel, the order of kernels, and the storage of buffers.
+@dataclass
+class ScheduleFacts:
+    """The facts of passes over schedules.
 
-    Dead nests are dropped.  Raises BadOption if `options.off` contains an unknown profit rule.
+    options  of the compilation; fusion: those of this part
+    trained  a backward belongs to the graph
+    choices  what passes measured, in order; they add to it
     """
-    BadOption.refuse_unknown("fusion.off", options.off, (*PROFIT, *combo.PROFIT))
+
+    options: Options
+    fusion: FusionOptions
+    trained: bool = False
+    choices: list[library_choice.Choice] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Draft:
+    """A schedule under construction.
+
+    steps     the steps of the program that something needs
+    clusters  the nests of each kernel
+    walk      what decides on fusion; it has each nest alone
+    share     buffers take over the storage of dead ones
+    ordered   kernels in order with the decisions on combos, and their memory; None before `combos`
+    """
+
+    program: LoopProgram
+    steps: tuple[Step, ...]
+    walk: Walk
+    clusters: tuple[Cluster, ...]
+    decisions: tuple[Decision, ...] = ()
+    share: bool = False
+    ordered: tuple[tuple[ScheduleStep, ...], tuple[Decision, ...], MemoryPlan] | None = None
+
+    @property
+    def calls(self) -> dict[int, ExternCall]:
+        """The extern calls by their position."""
+        return {p: step for p, step in enumerate(self.steps) if isinstance(step, ExternCall)}
+
+
+def draft_of(program: LoopProgram, fusion: FusionOptions) -> Draft:
+    """The simplest schedule: a kernel for each nest that an output or an extern call needs."""
     steps = live_steps(program)
-    walk = Walk(program, steps, options)
+    walk = Walk(program, steps, fusion)
+    return Draft(program, steps, walk, tuple(walk.alone.values()))
+
+
+def fuse(draft: Draft, facts: ScheduleFacts) -> Draft:
+    """The draft with nests put into one kernel where the rules allow it."""
+    walk = draft.walk
     walk.run()
-    calls = {p: step for p, step in enumerate(steps) if isinstance(step, ExternCall)}
-    make = partial(make_steps, walk.clusters.values(), calls, program, options)
-    scheduled, combos, memory = limit_peak(program, steps, make)
+    clusters, decisions = tuple(walk.clusters.values()), tuple(walk.decisions)
+    return replace(draft, clusters=clusters, decisions=decisions)
+
+
+def share_storage(draft: Draft, facts: ScheduleFacts) -> Draft:
+    """The draft with buffers in the storage of dead ones (`schedule/memory.py`)."""
+    return replace(draft, share=True)
+
+
+def combos(draft: Draft, facts: ScheduleFacts) -> Draft:
+    """The draft with small kernels put together that have nothing to do with one another."""
+    if not (facts.fusion.enabled and facts.fusion.combos):
+        return draft
+    program, fusion = draft.program, facts.fusion
+    make = partial(make_steps, draft.clusters, draft.calls, program, fusion)
+    return replace(draft, ordered=limit_peak(program, draft.steps, make, draft.share))
+
+
+def finish(draft: Draft, facts: ScheduleFacts) -> Schedule:
+    """The schedule: kernels and calls in order, with the memory plan and the costs."""
+    program, calls = draft.program, draft.calls
+    if draft.ordered is None:
+        alone = replace(facts.fusion, combos=False)
+        scheduled, combined = make_steps(draft.clusters, calls, program, alone, frozenset())
+        memory = plan_memory(program, scheduled, draft.steps, draft.share)
+    else:
+        scheduled, combined, memory = draft.ordered
     externs = sum((extern_cost(call, program.buffers) for call in calls.values()), Cost())
-    nests = (cluster_cost(alone) for alone in walk.alone.values())
+    nests = (cluster_cost(alone) for alone in draft.walk.alone.values())
     groups = (step.cost for step in scheduled if isinstance(step, Group))
+    writes = map(_decision, program.partial_writes)
     return Schedule(
         program=program,
         steps=scheduled,
-        decisions=Decisions((*walk.decisions, *combos, *map(_decision, program.partial_writes))),
+        decisions=Decisions((*draft.decisions, *combined, *writes)),
         memory=memory,
         before=sum(nests, externs),
         after=sum(groups, externs),

@@ -19,18 +19,19 @@ Made: TypeAlias = tuple[tuple[ScheduleStep, ...], tuple[Decision, ...]]
 
 
 def limit_peak(
-    program: LoopProgram, steps: Sequence[Step], make: Callable[[frozenset[str]], Made]
-) -> tuple[tuple[ScheduleStep, ...], tuple[Decision, ...], MemoryPlan]:
+    program: LoopProgram, steps: Sequence[Step], make: Callable[[frozenset[str]], Made],
+    share: bool = True,
+) -> tuple[tuple[ScheduleStep, ...], tuple[Decision, ...], MemoryPlan]:  # fmt: skip
     """The steps, decisions and memory plan with the lower peak.
 
     `make` takes the buffers that a combo may allocate early.
     """
     scheduled, combos = make(frozenset(program.output_buffers))
-    memory = plan_memory(program, scheduled, steps)
+    memory = plan_memory(program, scheduled, steps, share)
     if memory.peak_after > MAX_HELD and any(decision.fused for decision in combos):
         waiting, fewer = make(frozenset(new_values(program)))
         if [*map(made_by, waiting)] != [*map(made_by, scheduled)]:
-            lower = plan_memory(program, waiting, steps)
+            lower = plan_memory(program, waiting, steps, share)
             if lower.peak_after + MAX_HELD < memory.peak_after:
                 return waiting, fewer, lower
     return scheduled, combos, memory

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from inductor_lab.compiler.ir.collective import RATES, Rates
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.ir.program import Buffer, ExternCall, LoopProgram, read_by, written_by
 from inductor_lab.compiler.schedule.cost import cluster_cost, extern_cost
 from inductor_lab.compiler.schedule.memory import storage_bytes
@@ -81,7 +82,8 @@ class Overlapping(Order):
     def __init__(self, units: Mapping[int, Unit], program: LoopProgram) -> None:
         super().__init__(units, program)
         self.units, self.clock = units, clock_for(program, PLANNED_RANKS)
-        self.coming = [at for at in sorted(units, reverse=True) if _is(units[at], "collective")]
+        begin = (at for at, unit in units.items() if _is(unit, Effect.COLLECTIVE))
+        self.coming = sorted(begin, reverse=True)
         self.urgent: set[int] = set()
         self.first_use = {at: min(users, default=len(units)) for at, users in self.users.items()}
 
@@ -91,9 +93,9 @@ class Overlapping(Order):
             return None
         if self.coming and not self.urgent:
             self.urgent = self._sources(self.coming[-1])
-        waits = [at for at in self.ready if _is(self.units[at], "wait")]
+        waits = [at for at in self.ready if _is(self.units[at], Effect.WAIT)]
         work = sorted(self.ready.difference(waits))
-        begins = [at for at in work if _is(self.units[at], "collective")]
+        begins = [at for at in work if _is(self.units[at], Effect.COLLECTIVE)]
         if begins or not waits:
             return min(begins or self.urgent.intersection(work) or work)
         if needed := self.urgent.intersection(work):
@@ -112,11 +114,11 @@ class Overlapping(Order):
             unit = self.units[at]
             if not isinstance(unit, ExternCall):
                 self.clock.work(cluster_cost(unit))
-            elif unit.reason == "collective":
+            elif unit.effect is Effect.COLLECTIVE:
                 self.clock.begin(unit)
                 self.coming.remove(at)
                 self.urgent = set()
-            elif unit.reason == "wait":
+            elif unit.effect is Effect.WAIT:
                 self.clock.wait(unit)
             else:
                 self.clock.work(extern_cost(unit, self.clock.buffers))
@@ -135,7 +137,7 @@ class Overlapping(Order):
 
 def order_of(units: Mapping[int, Unit], program: LoopProgram) -> Order:
     """Program order, or an overlapping order if there are collectives."""
-    sends = any(_is(unit, "collective") for unit in units.values())
+    sends = any(_is(unit, Effect.COLLECTIVE) for unit in units.values())
     return (Overlapping if sends else Order)(units, program)
 
 
@@ -145,5 +147,5 @@ def clock_for(program: LoopProgram, ranks: int) -> Clock:
     return Clock(RATES["cuda" if "cuda" in devices else "cpu"], program.buffers, ranks)
 
 
-def _is(unit: Unit, reason: str) -> bool:
-    return isinstance(unit, ExternCall) and unit.reason == reason
+def _is(unit: Unit, effect: Effect) -> bool:
+    return isinstance(unit, ExternCall) and unit.effect is effect

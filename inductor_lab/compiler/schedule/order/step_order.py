@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 import sympy
 
+from inductor_lab.compiler.ir.effects import Effect
 from inductor_lab.compiler.ir.program import (
     BufferView,
     ExternCall,
@@ -58,7 +59,7 @@ class Order:
             if value in maker:
                 self.waits[maker[value]] |= readers.get(given, set()) - {maker[value]}
         calls = {at: unit for at, unit in sorted(units.items()) if isinstance(unit, ExternCall)}
-        collectives = [at for at, call in calls.items() if call.reason == "collective"]
+        collectives = [at for at, call in calls.items() if call.effect is Effect.COLLECTIVE]
         for earlier, later in pairwise(collectives):
             self.waits[later].add(earlier)
         self.users: dict[int, list[int]] = {at: [] for at in units}
