@@ -20,7 +20,6 @@ import pickle
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from inductor_lab.compiler.codegen.triton.printer import triton_kernel
 from inductor_lab.compiler.ir.program import Buffer
 from inductor_lab.compiler.schedule.schedule import Group
 from tests.fresh import compile_always
+from tests.tuning import tuned
 
 VARIANTS: dict[str, dict[str, int]] = {
     "plain": {},
@@ -146,10 +146,7 @@ def written(program: Recorded) -> str:
     """All texts of one program."""
     lines = []
     for variant, constants in VARIANTS.items():
-        with ExitStack() as stack:
-            for name, value in constants.items():
-                for module in _modules_with(name):
-                    stack.enter_context(mock.patch.object(module, name, value))
+        with tuned(**constants):
             for number, (group, buffers) in enumerate(program.groups):
                 lines.append(f"// {variant} {number}")
                 results = group.stored if variant == "streams" else ()
@@ -172,16 +169,6 @@ def _triton(group: Group, buffers: Mapping[str, Buffer]) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return f"{kernel}{kernel.launch}"
-
-
-def _modules_with(constant: str) -> list[Any]:
-    """The modules of the code generator that have this constant; raises if there is none."""
-    package = "inductor_lab.compiler.codegen"
-    modules = [module for name, module in sys.modules.items() if name.startswith(package)]
-    found = [module for module in modules if constant in vars(module)]
-    if not found:
-        raise AttributeError(f"no module of the code generator has {constant}")
-    return found
 
 
 def main() -> None:

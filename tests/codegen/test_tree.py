@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
-from unittest import mock
 
 import pytest
 import torch
 
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.base.passes import optional, switched_off
-from inductor_lab.compiler.codegen.cpu import passes, plan, thread_parts, tiles
+from inductor_lab.compiler.codegen.cpu import passes, plan
 from inductor_lab.compiler.codegen.cpu.passes import PASSES, cpu_tree
 from inductor_lab.compiler.codegen.tree.loop_tree import (
     Accumulate,
@@ -35,17 +33,17 @@ from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Group
 from tests.codegen.cpp_cases import POINTWISE, REDUCTIONS
 from tests.tracing import through_aot
+from tests.tuning import tuned
 
 ROWS = 600  # rows are interpreted one by one; with the GRAIN below, these are many
 CASES = {
     name: (function, tuple(x[:ROWS] if len(getattr(x, "shape", ())) > 1 else x for x in given))
     for name, (function, given) in (POINTWISE | REDUCTIONS).items()
 }
-SMALL = ((plan, "GRAIN", 16), (thread_parts, "GRAIN", 16), (tiles, "SMALLEST_TRANSPOSED", 0),
-         (passes, "STREAMED_BYTES", 0))  # fmt: skip
+SMALL = {"GRAIN": 16, "SMALLEST_TRANSPOSED": 0, "STREAMED_BYTES": 0}
 """Constants with which passes also change small programs."""
-SETTINGS: dict[str, tuple[frozenset[str], tuple[Any, ...]]] = {
-    "simple": (optional(PASSES), ()),
+SETTINGS: dict[str, tuple[frozenset[str], dict[str, int]]] = {
+    "simple": (optional(PASSES), {}),
     "every pass": (frozenset(), SMALL),
 }
 
@@ -78,12 +76,9 @@ class Interpreted:
         return through_aot(module, inputs, lambda name: self.compile_graph)
 
 
-@contextmanager
-def constants(setting: str) -> Iterator[None]:
-    with ExitStack() as stack:
-        for module, name, value in SETTINGS[setting][1]:
-            stack.enter_context(mock.patch.object(module, name, value))
-        yield
+def test_a_tuning_constant_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(AttributeError, match="GRAINS"), tuned(GRAINS=16):
+        pass
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -92,7 +87,7 @@ def test_a_tree_agrees_with_eager_mode(name: str, setting: str) -> None:
     function, args = CASES[name]
     compiler = Interpreted(setting)
     torch.compiler.reset()
-    with constants(setting):
+    with tuned(**SETTINGS[setting][1]):
         got = torch.compile(function, backend=compiler.backend, fullgraph=True)(*args)
     assert compiler.groups, "nothing was run"
     torch.testing.assert_close(got, function(*args), equal_nan=True)
