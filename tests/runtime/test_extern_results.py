@@ -106,7 +106,7 @@ def test_laid_out() -> None:
     assert row.stride() == (9, 1) and row.data_ptr() == x.data_ptr()
     with pytest.raises(BrokenPromise, match="op returned float32"):
         laid_out(x, (3, 2), (2, 1), f32, "op")
-    with pytest.raises(BrokenPromise, match=r"on cpu, where .* on meta"):
+    with pytest.raises(BrokenPromise, match=r"on cpu, but .* on meta"):
         laid_out(x, (2, 3), (3, 1), f32, "op", device=torch.device("meta"))
 
 
