@@ -157,4 +157,4 @@ def test_a_document_carries_its_language(chinese: None) -> None:
     assert "条件" in words()["guard"] and found["words"]["guard"] == words()["guard"]
     assert found["panes"]["g0.forward.schedule"]["title"] == "schedule", "the key stays English"
     lab.language("en")
-    assert "texts" not in document(compilation) and "must hold" in words()["guard"]
+    assert "texts" not in document(compilation) and "must be true" in words()["guard"]

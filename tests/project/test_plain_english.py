@@ -1,0 +1,143 @@
+"""Prose and names use the terms of docs/glossary.md, not the words that its last table lists."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GLOSSARY = ROOT / "docs" / "glossary.md"
+FOLDERS = ("inductor_lab", "widgets", "benchmarks", "deploy", "tests")
+
+# Folders and files that still have to be rewritten.  A new file is not added here.
+TO_DO: tuple[str, ...] = (
+    "benchmarks/by_hand.py",
+    "benchmarks/cpu.py",
+    "benchmarks/distributed.py",
+    "benchmarks/gpu.py",
+    "benchmarks/gpu_measure.py",
+    "benchmarks/measure.py",
+    "benchmarks/profiler.py",
+    "benchmarks/workloads.py",
+    "deploy/jupyterhub",
+    "docs/classroom.md",
+    "docs/stock.md",
+    "inductor_lab/api",
+    "inductor_lab/bench",
+    "inductor_lab/cli.py",
+    "inductor_lab/compiler/accelerate",
+    "inductor_lab/compiler/capture",
+    "inductor_lab/compiler/ir",
+    "inductor_lab/compiler/lower",
+    "inductor_lab/compiler/rewrite",
+    "inductor_lab/compiler/runtime",
+    "inductor_lab/course",
+    "inductor_lab/debug",
+    "inductor_lab/notebook",
+    "inductor_lab/stock",
+    "tests/bench",
+    "tests/browser",
+    "tests/course",
+    "tests/debug",
+    "tests/distributed",
+    "tests/faults",
+    "tests/fuzz",
+    "tests/mutations.py",
+    "tests/notebooks",
+    "tests/opinfo",
+    "tests/project",
+    "tests/runtime",
+    "tests/stock",
+    "tests/test_cli.py",
+    "tests/test_options.py",
+    "tests/widgets",
+    "widgets/bench_live.py",
+    "widgets/course.py",
+    "widgets/model.py",
+    "widgets/picture.py",
+    "widgets/recompiles_live.py",
+    "widgets/shapes.py",
+    "widgets/svg.py",
+    "widgets/time.py",
+    "widgets/traffic.py",
+)
+
+
+def unused_words() -> list[str]:
+    """The right column of the table below "Words that are not used"."""
+    table = GLOSSARY.read_text(encoding="utf-8").partition("## Words that are not used")[2]
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+) \|$", table, re.MULTILINE)[1:]
+    return [word for row in rows for word in row.split(", ")]
+
+
+UNUSED = re.compile(rf"\b(?:{'|'.join(unused_words())})\b", re.IGNORECASE)
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a Markdown file, or the comments and docstrings of a Python file."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        yield from enumerate(re.sub(r"`[^`\n]*`", "", text).splitlines(), 1)
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(docstring))):
+                yield from enumerate(docstring.splitlines(), node.lineno)
+
+
+def names(path: Path) -> Iterator[tuple[int, str]]:
+    """The functions, classes and parameters that a Python file defines, as words."""
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                    yield node.lineno, name.replace("_", " ")
+
+
+def is_to_do(path: Path) -> bool:
+    name = path.relative_to(ROOT).as_posix()
+    return any(name == each or name.startswith(f"{each}/") for each in TO_DO)
+
+
+def unused_in(path: Path) -> list[str]:
+    """Each place where a file uses a word that the glossary rejects."""
+    lines = [*prose(path), *names(path)]
+    if path == GLOSSARY:
+        lines = [(number, line) for number, line in lines if not line.endswith(" |")]
+    return [f"{path.relative_to(ROOT)}:{number}: {found[0]}"
+            for number, line in lines for found in UNUSED.finditer(line)]  # fmt: skip
+
+
+def pages() -> list[Path]:
+    return sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+
+
+@pytest.mark.parametrize("folder", ("docs", *FOLDERS))
+def test_prose_and_names_use_the_terms_of_the_glossary(folder: str) -> None:
+    found = pages() if folder == "docs" else sorted((ROOT / folder).rglob("*.py"))
+    assert len(found) > 1
+    assert [use for path in found if not is_to_do(path) for use in unused_in(path)] == []
+
+
+def test_the_list_of_files_to_do_is_current() -> None:
+    for name in TO_DO:
+        path = ROOT / name
+        files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        assert any(unused_in(file) for file in files), f"remove {name} from TO_DO"
+
+
+def test_an_unused_word_is_found_in_comments_docstrings_and_names(tmp_path: Path) -> None:
+    path = tmp_path / "example.py"
+    source = '"""As it is told."""\n\ndef station():  # they take turns\n    return "told"\n'
+    path.write_text(source)
+    found = [UNUSED.findall(line) for _, line in [*prose(path), *names(path)]]
+    assert found == [["take turns"], ["told"], ["station"]]
