@@ -7,7 +7,7 @@ Therefore the equal layers of a model are printed once.  Names affect the printe
 they determine the order of those terms of an index that are read from memory.  Twins read the same
 names there.
 
-Kernels whose printed text is equal also share one name (`shared`).
+Kernels whose printed text is equal also share one name (`share_equal_texts`).
 
 Inductor has no counterpart: it prints every kernel, then finds equal texts.
 """
@@ -137,7 +137,7 @@ class _Renaming:
         return self._known_sets[old]
 
 
-def shared(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
+def share_equal_texts(kernels: Iterable[Kernel]) -> Iterable[Kernel]:
     """Give kernels whose text differs only in the name the name of the first of them.
 
     Therefore the equal layers of a model are compiled once.  Each kernel keeps its own origins and

@@ -13,7 +13,7 @@ from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.base.passes import switched_off
 from inductor_lab.compiler.codegen.cpp.printer import cpp_kernel
 from inductor_lab.compiler.codegen.cpu.passes import PASSES
-from inductor_lab.compiler.codegen.dedupe_kernels import Twins, shared
+from inductor_lab.compiler.codegen.dedupe_kernels import Twins, share_equal_texts
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.codegen.parameters import with_lengths
 from inductor_lab.compiler.ir.program import Buffer, ExternCall, read_by, views_in
@@ -34,7 +34,7 @@ def generate_kernels(schedule: Schedule, options: Options) -> tuple[Kernel, ...]
             start = perf_counter()
             kernel = twins.kernel(group, printed)
             kernels.append(replace(kernel, seconds=perf_counter() - start))
-    return tuple(shared(kernels))
+    return tuple(share_equal_texts(kernels))
 
 
 def results_of(schedule: Schedule) -> frozenset[str]:

@@ -50,7 +50,7 @@ def schedule_program(
     facts: ScheduleFacts | None = None,
     changed: Callable[[str, Schedule], object] | None = None,
 ) -> Schedule:
-    """Decide which nests become one kernel, in which order kernels run, and which storage they use.
+    """Decide which nests become one kernel, the order of kernels, and the storage of buffers.
 
     Nests that reach no output are dropped.  `changed` is called with the name and the result of
     each pass that changed the schedule.  Raises BadOption if `fusion.off` names no profit rule.

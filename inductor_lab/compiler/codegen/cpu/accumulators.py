@@ -59,7 +59,7 @@ MOST_ROWS = 1024
 """
 
 
-def wide_lanes(tree: Tree, facts: Facts) -> Tree:
+def widen_sums(tree: Tree, facts: Facts) -> Tree:
     """Accumulate sums in several vector registers."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree

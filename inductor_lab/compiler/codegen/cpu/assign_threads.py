@@ -44,7 +44,7 @@ CLAUSES = {
 INDEPENDENT = (LoopKind.VECTOR, LoopKind.SERIAL)
 
 
-def threads(tree: Tree, facts: Facts) -> Tree:
+def assign_threads(tree: Tree, facts: Facts) -> Tree:
     """Parallelize the outermost loops over points across threads."""
     plan = facts.plan
     if not plan.threads:
@@ -80,7 +80,7 @@ def _on_one_thread(run: Tree, tree: Tree) -> Tree:
     return tuple(chain.from_iterable(new))
 
 
-def lanes(tree: Tree, facts: Facts) -> Tree:
+def assign_lanes(tree: Tree, facts: Facts) -> Tree:
     """Vectorize innermost loops whose iterations are independent."""
 
     def change(loop: Loop) -> Tree | None:

@@ -1,9 +1,9 @@
-"""The last passes over a tree: marks for workarounds of miscompilations by C++ compilers.
+"""The last passes over a tree: mark loops that C++ compilers would compile wrongly.
 
     for j0 in 0 .. 5:                    for j0 in 0 .. 5, not unrolled:
         when a[..] > 0: ..        →          when a[..] > 0: ..
 
-The printers only write what the marks in `Loop.execution` say.
+The printers print the marks in `Loop.execution`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from inductor_lab.compiler.ir.index import is_int
 
 
 def keep_rolled(tree: Tree, facts: Facts) -> Tree:
-    """The tree with a mark at loops that GCC 12 would unroll and compile wrongly.
+    """Mark loops that GCC 12 would unroll and compile wrongly.
 
-    Directives of OpenMP keep it from unrolling too, so loops with one need no mark.
+    OpenMP directives also prevent unrolling, so loops with a directive need no mark.
     """
 
     def marked(loop: Loop) -> Execution:
@@ -48,7 +48,7 @@ def keep_rolled(tree: Tree, facts: Facts) -> Tree:
 
 
 def keep_rounding(tree: Tree, facts: Facts) -> Tree:
-    """The tree with a mark at innermost loops with several stores to one buffer.
+    """Mark innermost loops with several stores to one buffer.
 
     GCC 12 compiles adjacent `a*c - b*d` and `a*d + b*c` to `vfmaddsub`, which rounds only once,
     although contraction is off (`-ffp-contract=off`).

@@ -1,11 +1,11 @@
-"""Loops over points are cut so that no index needs a division.
+"""Split loops over points so that no index needs a division.
 
     for i0 in 0 .. 768:                     for i0 in 0 .. 12:
         out[i0] =                   →           for i1 in 0 .. 64:
             in[900*(i0 // 64) + i0 % 64]            out[64*i0 + i1] = in[900*i0 + i1]
 
-The tree is built again with other loops (`codegen/tree/axes.py`, `cut_space`), so this is the first
-pass.
+The pass rebuilds the tree with other loops (`codegen/tree/axes.py`, `split_loop_space`), so it is
+the first pass.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from inductor_lab.compiler.codegen.tree.visit import nodes_in, places, walk
 from inductor_lab.compiler.ir.index import Index, Quotient, Remainder
 
 
-def cut(tree: Tree, shape: Shape) -> Tree:
-    """The tree with loops over rows and within them; the same tree where nothing is divided."""
+def split_divided_loops(tree: Tree, shape: Shape) -> Tree:
+    """Split loops into a loop over rows and a loop within a row; unchanged without divisions."""
     indices = [index for node in nodes_in(tree) for index in node.indices()]
     indices += [index for stmt in walk(tree) for index in places(stmt)]
     if not any(map(_divides, indices)):

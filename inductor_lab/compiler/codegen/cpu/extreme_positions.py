@@ -40,7 +40,7 @@ EXTREMES = {"argmax": "max", "argmin": "min"}
 """The reduction that computes the element at this position."""
 
 
-def search(tree: Tree, facts: Facts) -> Tree:
+def find_extreme_positions(tree: Tree, facts: Facts) -> Tree:
     """Search for the first position of an extreme in a separate loop."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree

@@ -1,4 +1,4 @@
-"""The input of passes over loop trees, besides the tree."""
+"""The facts that passes over loop trees use in addition to the tree."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from inductor_lab.compiler.schedule.schedule import Group
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The facts of the passes that choose the loops: the group, its buffers, and the `means` that
-    later passes offer."""
+    """The facts of the passes that choose the loops.
+
+    `means` are the transformations that later passes provide.
+    """
 
     group: Group
     buffers: Mapping[str, Buffer]
@@ -22,8 +24,13 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """`plan` is how the tree is to run; `names` are the kernel's parameters by buffer, `streamed`
-    results that are written past the caches; it is `tiled` if transposed reads go in tiles."""
+    """The facts of all later passes.
+
+    plan      how the tree runs
+    names     buffer → name of the kernel's parameter
+    streamed  results that are written with streaming stores
+    tiled     transposed reads are tiled
+    """
 
     plan: CpuPlan
     names: Mapping[str, str]

@@ -28,7 +28,7 @@ SAME_DIGITS = ("neg", "abs", "relu", "maximum", "minimum")
 """Operations whose result is one of their operands, except for the sign."""
 
 
-def rounded_as_floats(tree: Tree, facts: Facts) -> Tree:
+def keep_floats(tree: Tree, facts: Facts) -> Tree:
     """Store temps that are rounded to 16 bits and widened again as float32."""
     made = [s for s in walk(tree) if isinstance(s, Let) and (rounds(s.value) or _is_where(s.value))]
     if not made:

@@ -17,15 +17,15 @@ from inductor_lab.compiler.codegen.cpu.loops import point_loops
 from inductor_lab.compiler.codegen.cpu.plan import (
     CpuPlan,
     Means,
+    loop_over_short_rows,
     plan_of,
     tiled_axes,
-    with_rows,
 )
 from inductor_lab.compiler.codegen.cpu.sums import sums
 from inductor_lab.compiler.codegen.kernel import Parameter
 from inductor_lab.compiler.codegen.parameters import kernel_parameters, with_symbols
 from inductor_lab.compiler.codegen.tree.build import full_tree
-from inductor_lab.compiler.codegen.tree.inline_temps import join, numbered, tidy
+from inductor_lab.compiler.codegen.tree.inline_temps import inline_single_use, renumber, tidy
 from inductor_lab.compiler.codegen.tree.loop_tree import Tree
 from inductor_lab.compiler.codegen.tree.tree_history import TreeStep
 from inductor_lab.compiler.codegen.tree.visit import loads_in
@@ -40,33 +40,36 @@ def _of(file: str, function: str) -> Later:
 
 
 OF_SHAPE = (
-    Pass("cut", "split loops so that indices need no division", _of("cut_loops", "cut")),
+    Pass("cut", "split loops so that indices need no division",
+         _of("cut_loops", "split_divided_loops")),
     Pass("short_rows", "loop over the elements of short rows one by one",
-         lambda tree, shape: with_rows(tree, shape.means)),
+         lambda tree, shape: loop_over_short_rows(tree, shape.means)),
 )  # fmt: skip
-"""They choose the loops; the plan is made for what they leave."""
+"""Passes that choose the loops; the plan is computed after them."""
 
 OF_VALUES = (
-    Pass("steps", "unroll short rows inside the steps of a part", _of("unroll_rows", "steps")),
+    Pass("steps", "unroll short rows inside the steps of a part",
+         _of("unroll_rows", "unroll_rows")),
     Pass("rows", "keep values that two loops of a row share in a local array",
-         _of("row_residency", "rows")),
+         _of("row_residency", "keep_rows")),
     Pass("results", "for long rows, keep shared values in the result buffer",
-         _of("row_residency", "rows_in_results")),
+         _of("row_residency", "keep_rows_in_results")),
     Pass("split", "split loops where a mask changes", _of("split_loops", "split")),
     Pass("windows", "reuse partial results of overlapping windows", _of("windows", "windows")),
-    Pass("join", "inline single-use values", lambda tree, _: join(tree)),
-    Pass("number", "renumber temporaries", lambda tree, _: numbered(tree), needed=True),
+    Pass("join", "inline single-use values", lambda tree, _: inline_single_use(tree)),
+    Pass("number", "renumber temporaries", lambda tree, _: renumber(tree), needed=True),
 )  # fmt: skip
-"""Their trees have a temp for each operation."""
+"""Passes over trees that have one temp per operation."""
 
 OF_LOOPS = (
     Pass("floats", "keep 16-bit values in float32 between operations",
-         _of("half_roundings", "rounded_as_floats")),
-    Pass("parts", "parallelize loops inside a point across threads", _of("thread_parts", "parts")),
+         _of("half_roundings", "keep_floats")),
+    Pass("parts", "parallelize loops inside a point across threads",
+         _of("thread_parts", "split_into_parts")),
     Pass("sums", "compute long floating-point sums in blocks", sums, needed=True),
     Pass("search", "find the extreme value first, then its index",
-         _of("extreme_positions", "search")),
-    Pass("registers", "accumulate in several vector registers", _of("accumulators", "wide_lanes")),
+         _of("extreme_positions", "find_extreme_positions")),
+    Pass("registers", "accumulate in several vector registers", _of("accumulators", "widen_sums")),
     Pass("fetch", "prefetch the data of the next iterations", _of("prefetch", "fetch_ahead")),
     Pass("extremes", "compute float extremes with a separate NaN flag",
          _of("extremes", "extremes")),
@@ -74,17 +77,18 @@ OF_LOOPS = (
     Pass("columns", "strip-mine columns: process a strip of columns row by row",
          _of("columns", "columns")),
     Pass("turned", "transpose short rows so that vector lanes are contiguous",
-         _of("transpose_rows", "turned")),
+         _of("transpose_rows", "transpose_rows")),
     Pass("tiles", "tile transposed reads", _of("tiles", "tiles")),
     Pass("transpose", "transpose each tile into a local array", _of("tiles", "transpose")),
     Pass("blocks", "store results in blocks, with streaming stores and 16-bit conversion",
          _of("blocks", "blocks")),
-    Pass("tails", "process the end of a row as one masked vector", _of("peel_tail", "tails")),
+    Pass("tails", "process the end of a row as one masked vector", _of("peel_tail", "peel_tails")),
     Pass("checks", "check indices and divisors", checks, needed=True),
-    Pass("threads", "parallelize the outer loops across threads", _of("assign_threads", "threads")),
-    Pass("lanes", "vectorize innermost loops", _of("assign_threads", "lanes")),
+    Pass("threads", "parallelize the outer loops across threads",
+         _of("assign_threads", "assign_threads")),
+    Pass("lanes", "vectorize innermost loops", _of("assign_threads", "assign_lanes")),
 )  # fmt: skip
-"""They transform loops."""
+"""Passes that transform loops."""
 
 WORKAROUNDS = (
     Pass("keep_rolled", "mark loops that a compiler would unroll wrongly", keep_rolled,
@@ -92,19 +96,21 @@ WORKAROUNDS = (
     Pass("keep_rounding", "mark loops where a compiler would round differently", keep_rounding,
          needed=True),
 )  # fmt: skip
-"""They keep C++ compilers from mistakes."""
+"""Workarounds for bugs of C++ compilers."""
 
 SHAPE = frozenset(step.name for step in OF_SHAPE)
 PASSES = table_of(*OF_SHAPE, *OF_VALUES, *OF_LOOPS, *WORKAROUNDS)
 STREAMED_BYTES = 16_000_000
-"""Of a result, from which on it is written past the caches: more than a core's share of the last
-one.  Chosen, not measured."""
+"""Results of at least this size use streaming stores: more than a core's share of the last-level
+cache.  Chosen, not measured."""
 
 
 @dataclass(frozen=True)
 class CpuTree:
-    """The tree of a kernel as it is printed, and those before it: the simple one, and the result of
-    each pass that changed it."""
+    """The trees of a kernel: the simple tree, and the result of each pass that changed it.
+
+    The last tree is printed.
+    """
 
     steps: tuple[TreeStep, ...]
     parameters: tuple[Parameter, ...]
@@ -123,10 +129,10 @@ def cpu_tree(
     off: Set[str] = frozenset(),
     team: bool = False,
 ) -> CpuTree:
-    """The tree of a group (of no combo), made fast by the passes that are not `off`.
+    """The tree of a group (not a combo), after the passes that are not `off`.
 
-    `results` are buffers that no other step of the graph reads; a `team` of threads is there
-    already in a combo.
+    `results` are buffers that no other step of the graph reads.  In a combo, a `team` of threads
+    already runs the kernel.
     """
     steps = [TreeStep("build", full_tree(group, buffers, cut=False))]
 
@@ -148,7 +154,7 @@ def cpu_tree(
         means.tiles and bool(tiled_axes(point_loops(simple))),
     )
     apply_passes(_after_shape(), built, facts, off, changed)
-    # a product of sizes may be of other parts: Abs(n//2) * Abs(n//2) is (n//2)**2
+    # the product of sizes may have other symbolic parts: Abs(n//2) * Abs(n//2) is (n//2)**2
     return CpuTree(tuple(steps), with_symbols(parameters, (plan.work,)), plan)
 
 
@@ -161,7 +167,7 @@ def _after_shape() -> list[Pass]:
 
 
 def _means(off: Set[str]) -> Means:
-    """What the passes that are on can do."""
+    """The means that the enabled passes provide."""
     on = PASSES.keys() - off
     return Means(
         columns="columns" in on,
@@ -175,7 +181,7 @@ def _means(off: Set[str]) -> Means:
 def _streamed(
     tree: Tree, buffers: Mapping[str, Buffer], results: Collection[str]
 ) -> frozenset[str]:
-    """Results so large that they leave the caches before they are read."""
+    """Results that are so large that they are evicted from the caches before they are read."""
     read = {load.buffer for load in loads_in(tree)}
     made = {name: buffers[name] for name in results if name not in read}
     sizes = {name: product(b.layout.size) * b.dtype.itemsize for name, b in made.items()}

@@ -50,7 +50,7 @@ ONCE = ("sum", "prod")
 """Kinds of accumulators that must not see an element twice."""
 
 
-def tails(tree: Tree, facts: Facts) -> Tree:
+def peel_tails(tree: Tree, facts: Facts) -> Tree:
     """Process the last iterations of reductions with one vector register."""
     if facts.plan.simd is Simd.COLUMNS:
         return tree

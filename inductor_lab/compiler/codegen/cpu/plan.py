@@ -135,7 +135,7 @@ class CpuPlan:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What the passes that are on can do.
+    """The transformations that the enabled passes provide.
 
     columns  reduce a strip of columns row by row; transposed_rows: of short rows too
     threads  share loops over points among threads; inner_threads: loops inside a point
@@ -153,7 +153,7 @@ ALL_MEANS = Means()
 
 
 def plan_of(tree: Tree, means: Means = ALL_MEANS) -> CpuPlan:
-    """The plan for a tree, with these means."""
+    """The plan for a tree, if the passes provide these means."""
     plan = _plan(tree, means)
     return plan if means.threads else replace(plan, threads=0)
 
@@ -178,9 +178,12 @@ def _plan(tree: Tree, means: Means) -> CpuPlan:
     return CpuPlan(simd, _levels(points, simd), False, condition, strip, work)
 
 
-def with_rows(tree: Tree, means: Means) -> Tree:
-    """The tree with an innermost loop over points as a loop over the elements of a row, if there
-    are many rows, too short for lanes, and what is computed takes longer than to transpose them."""
+def loop_over_short_rows(tree: Tree, means: Means) -> Tree:
+    """Convert an innermost loop over points to a loop over the elements of a row.
+
+    This applies if there are many rows, the rows are too short for lanes, and the computation takes
+    longer than transposing them.
+    """
 
     def change(loop: Loop) -> Tree | None:
         *before, last = loop.body
@@ -212,7 +215,7 @@ def _takes_long(loop: Loop, size: int) -> bool:
 def _lanes_of_loops(
     tree: Tree, points: list[Loop], ordered: bool, means: Means
 ) -> tuple[Simd, int]:
-    """Which loops lanes run along where points have loops of their own, and the width of strips."""
+    """The loops along which lanes run, and the width of strips, if points contain loops."""
     kept = any(isinstance(s, Local) for s in walk(tree))  # sums per row element, stored along rows
     if kept or not means.columns:
         return Simd.INNER, STRIP

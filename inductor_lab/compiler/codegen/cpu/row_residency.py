@@ -44,14 +44,14 @@ LONGEST_ROW = 65536
 fit on a thread's stack."""
 
 
-def rows(tree: Tree, facts: Facts) -> Tree:
+def keep_rows(tree: Tree, facts: Facts) -> Tree:
     """Keep expensive values that several loops over a row share in local arrays."""
     longest = LONGEST_ROW if facts.plan.simd is Simd.INNER else facts.plan.longest_row
     change = partial(_kept_in_rows, longest=longest)
     return tree if facts.plan.inner_threads else at_points(tree, change)
 
 
-def rows_in_results(tree: Tree, facts: Facts) -> Tree:
+def keep_rows_in_results(tree: Tree, facts: Facts) -> Tree:
     """Keep expensive values of long rows in the result buffer."""
     change = partial(_kept_in_results, streamed=facts.streamed)
     alone = facts.plan.simd is Simd.INNER and not facts.plan.inner_threads

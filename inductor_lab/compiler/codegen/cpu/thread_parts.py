@@ -50,7 +50,7 @@ from inductor_lab.compiler.ir.ops import POSITIONS
 NEVER_SPLIT = (LoopKind.BISECT, LoopKind.ORDERED)
 
 
-def parts(tree: Tree, facts: Facts) -> Tree:
+def split_into_parts(tree: Tree, facts: Facts) -> Tree:
     """Parallelize the loops inside points across threads."""
     if not facts.plan.inner_threads:
         return tree

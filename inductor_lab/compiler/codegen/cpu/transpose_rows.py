@@ -55,7 +55,7 @@ ROWS = 8
 """Points that share a transposed array whose content is the same for all of them."""
 
 
-def turned(tree: Tree, facts: Facts) -> Tree:
+def transpose_rows(tree: Tree, facts: Facts) -> Tree:
     """Copy the short rows of each strip to transposed local arrays."""
     if facts.plan.simd is not Simd.COLUMNS:
         return tree
@@ -70,7 +70,7 @@ def turned(tree: Tree, facts: Facts) -> Tree:
             if not isinstance(stmt, Loop) or stmt.kind is not LoopKind.PARALLEL:
                 new.append(stmt)
             elif stmt.step > 1:
-                new.append(_Strip(stmt, plain, facts.plan.longest_row).turned())
+                new.append(_Strip(stmt, plain, facts.plan.longest_row).transposed())
             else:
                 loop = with_body(stmt, inside(stmt.body, level + 1))
                 # a loop that threads share together with the strip loop stays outside it
@@ -128,7 +128,7 @@ class _Strip:
         self.before: list[Stmt] = []
         self.after: list[Stmt] = []
 
-    def turned(self) -> Loop:
+    def transposed(self) -> Loop:
         return with_body(self.strip, tuple(chain.from_iterable(map(self.row, self.strip.body))))
 
     def row(self, row: Stmt) -> Tree:

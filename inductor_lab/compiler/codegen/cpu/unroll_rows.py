@@ -36,7 +36,7 @@ from inductor_lab.compiler.codegen.tree.visit import is_innermost, walk, with_va
 from inductor_lab.compiler.ir.expr import Expr, Load, Op, Temp, map_expr
 
 
-def steps(tree: Tree, facts: Facts) -> Tree:
+def unroll_rows(tree: Tree, facts: Facts) -> Tree:
     """Unroll short rows in loops that contain only such rows."""
     return each_loop(tree, lambda loop: _unrolled(loop) if _is_short(loop) else None)
 

@@ -43,16 +43,16 @@ LONGEST = 6
 
 def tidy(body: Tree) -> Tree:
     """Inline single-use values, then renumber the temps in order of appearance."""
-    return numbered(join(body))
+    return renumber(inline_single_use(body))
 
 
-def join(body: Tree) -> Tree:
+def inline_single_use(body: Tree) -> Tree:
     """Inline single-use values."""
     uses = Counter(temp.name for stmt in walk(body) for temp in temps_read(stmt))
     return _join(body, uses)
 
 
-def numbered(body: Tree) -> Tree:
+def renumber(body: Tree) -> Tree:
     """Renumber the temps in order of appearance."""
     return _Renumber().body(body)
 

@@ -52,7 +52,7 @@ class ScheduleFacts:
 
     options  of the compilation; fusion: those of this part
     trained  a backward belongs to the graph
-    choices  what passes measured, in order; they add to it
+    choices  the measurements of passes, in order; passes append to it
     """
 
     options: Options
@@ -65,11 +65,11 @@ class ScheduleFacts:
 class Draft:
     """A schedule under construction.
 
-    steps     the steps of the program that something needs
+    steps     the live steps of the program
     clusters  the nests of each kernel
-    walk      what decides on fusion; it has each nest alone
-    share     buffers take over the storage of dead ones
-    ordered   kernels in order with the decisions on combos, and their memory; None before `combos`
+    walk      decides on fusion; `walk.alone` has each nest as a cluster
+    share     buffers reuse the storage of dead buffers
+    ordered   kernels in order, decisions about combos, and the memory plan; None before `combos`
     """
 
     program: LoopProgram
@@ -87,14 +87,14 @@ class Draft:
 
 
 def draft_of(program: LoopProgram, fusion: FusionOptions) -> Draft:
-    """The simplest schedule: a kernel for each nest that an output or an extern call needs."""
+    """The simplest schedule: one kernel per nest that an output or an extern call needs."""
     steps = live_steps(program)
     walk = Walk(program, steps, fusion)
     return Draft(program, steps, walk, tuple(walk.alone.values()))
 
 
 def fuse(draft: Draft, facts: ScheduleFacts) -> Draft:
-    """The draft with nests put into one kernel where the rules allow it."""
+    """Fuse nests into one kernel if the rules allow it."""
     walk = draft.walk
     walk.run()
     clusters, decisions = tuple(walk.clusters.values()), tuple(walk.decisions)
@@ -102,12 +102,12 @@ def fuse(draft: Draft, facts: ScheduleFacts) -> Draft:
 
 
 def share_storage(draft: Draft, facts: ScheduleFacts) -> Draft:
-    """The draft with buffers in the storage of dead ones (`schedule/memory.py`)."""
+    """Let buffers reuse the storage of dead buffers (`schedule/memory.py`)."""
     return replace(draft, share=True)
 
 
 def combos(draft: Draft, facts: ScheduleFacts) -> Draft:
-    """The draft with small kernels put together that have nothing to do with one another."""
+    """Combine small independent kernels (`schedule/fusion/combo.py`)."""
     if not (facts.fusion.enabled and facts.fusion.combos):
         return draft
     program, fusion = draft.program, facts.fusion
