@@ -108,8 +108,8 @@ def test_a_symbol_of_two_attempts_is_recorded_once():
         return y + 1
 
     capture = _record(in_two_graphs, [torch.ones(9)], dynamic=True)
-    told = [(symbol.compile_id, symbol.name) for symbol in capture.symbols]
-    assert len(capture.breaks) == 1 and len(set(told)) == len(told) > 0
+    recorded = [(symbol.compile_id, symbol.name) for symbol in capture.symbols]
+    assert len(capture.breaks) == 1 and len(set(recorded)) == len(recorded) > 0
 
 
 def test_seconds_by_phase():

@@ -280,11 +280,11 @@ def test_a_graph_that_all_rules_accept_is_compiled(
 @listed(REFUSED)
 def test_a_refused_graph_is_correct_and_reports_its_line(rule: str, example: Example) -> None:
     expected, found = copied(example), copied(example)
-    with pytest.warns(RunsUncompiled, match="a graph runs in eager mode: ") as told:
+    with pytest.warns(RunsUncompiled, match="a graph runs in eager mode: ") as caught:
         result = lab.compile(example[0])(*found)
     torch.testing.assert_close(result, example[0](*expected))
     torch.testing.assert_close(found, expected)
-    line = str(next(w.message for w in told if w.category is RunsUncompiled))
+    line = str(next(w.message for w in caught if w.category is RunsUncompiled))
     assert "test_eager_fallback.py" in line
 
 

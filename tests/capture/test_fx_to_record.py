@@ -209,5 +209,5 @@ def test_nodes_that_torch_adds_for_a_symbolic_number_have_the_line_of_its_use():
     inspected = lab.inspect(scaled, torch.rand(4, 8), 0.5, options={"dynamic": True})
     (part,) = inspected.parts
     added = [node for node in part.graph.nodes if "tensor" in node.name or "default" in node.name]
-    assert added, "TorchDynamo's float is a tensor by now"
+    assert added, "TorchDynamo has converted the float to a tensor"
     assert {node.span.line for node in added} == {scaled.__code__.co_firstlineno + 1}

@@ -47,7 +47,7 @@ def apply(name, dtype, *operands, result=None):
 
 def test_every_operation_has_a_meaning():
     assert OPERATIONS.keys() == OPS.keys()
-    assert {*REDUCERS, "bisect"} == REDUCTIONS.keys(), "a search has an interpreter of its own"
+    assert {*REDUCERS, "bisect"} == REDUCTIONS.keys(), "a binary search has its own interpreter"
     assert SCANNERS.keys() == SCANS.keys()
 
 

@@ -78,7 +78,7 @@ def test_grouped_buffers_are_written_in_place(function: Any) -> None:
     x, at = torch.randn(3, 8), torch.tensor([4, 0, 3])
     found = lab.inspect(function, x, at, options={"target": "cuda:90"})
     graph = found.graphs[0].forward
-    assert any(len(step.axes) == 2 for step in graph.loops.steps), "nothing is in groups"
+    assert any(len(step.axes) == 2 for step in graph.loops.steps), "no result has groups"
     verify(graph.loops)
     verify_schedule(graph.schedule)
     wanted = function(x, at)

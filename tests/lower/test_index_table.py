@@ -162,4 +162,4 @@ def test_affine_tables_are_not_loaded(name: str) -> None:
     assert_close(c.graphs[0].forward.loops.run(x)[0], WINDOWS[name](x))
     assert_close(lab.compile(WINDOWS[name])(x), WINDOWS[name](x))
     text = "".join(str(kernel) for kernel in c.graphs[0].forward.kernels)
-    assert ("lab_outside" in text) == (name == "with two in one place"), "its rows are no formula"
+    assert ("lab_outside" in text) == (name == "with two in one place"), "its rows have no formula"

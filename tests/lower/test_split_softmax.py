@@ -91,7 +91,7 @@ def test_a_loss_reads_its_scores_once_for_maximum_and_sum() -> None:
 
 def test_the_result_keeps_its_axes() -> None:
     length = 12 * 2731
-    assert length % ALIGNED, "so that so few rows are not shared"
+    assert length % ALIGNED, "rows that are not aligned are not shared"
     x = torch.randn(2 * ROWS, length)
     c = lab.inspect(lambda x: x.softmax(-1), x, target="cuda:90")
     kernels = c.graphs[0].forward.kernels

@@ -34,7 +34,7 @@ def test_the_table_is_kept_until_someone_registers_a_definition(monkeypatch) -> 
     monkeypatch.setitem(torch._decomp.decomposition_table, operator, own)
     assert definitions()[operator].args[1] is own
     table.clear()
-    assert definitions()[operator].args[1] is own, "a table is its caller's own"
+    assert definitions()[operator].args[1] is own, "each caller gets its own table"
     monkeypatch.undo()
     assert definitions()[operator].args[1] is not own
 

@@ -300,7 +300,7 @@ def test_each_call_is_decomposed_once():
     found, seen = aot(loss, x.clone().requires_grad_())
     found.backward()
     backward = [d for d in decompositions_of(seen[1][0]) if "_log_softmax_backward" in d.op]
-    assert [len(d.became) for d in backward] == [4], "the saved result is detached in its midst"
+    assert [len(d.became) for d in backward] == [4], "a detach is between its nodes"
 
 
 def test_gradients_are_those_of_eager():

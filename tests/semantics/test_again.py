@@ -96,7 +96,7 @@ def test_sizes_of_an_inspected_call_do_not_affect_other_calls() -> None:
     first = lab.inspect(fn, _ones(4))
     assert not first.again(_ones(5)).hit
     second = lab.inspect(fn, _ones(6))
-    assert not second.capture.symbols, "sizes of others make nothing dynamic"
+    assert not second.capture.symbols, "sizes of other functions make no dimension dynamic"
     assert first.again(_ones(7)).hit
     counter = CompileCounter()
     compiled = torch.compile(fn, backend=counter)

@@ -35,7 +35,7 @@ def test_a_position_out_of_range_raises(name: str, rows: int) -> None:
     x, places = wave(rows, 3), torch.tensor([rows])
     function = OPERATORS[name]
     if name == "index_add" and not rows:
-        pytest.skip("eager adds nothing to nothing, wherever it is")
+        pytest.skip("eager mode accepts any position for empty tensors")
     with pytest.raises((IndexError, RuntimeError)) as eager:
         function(x, places)
     with pytest.raises((eager.type, TorchRuntimeError)):  # Dynamo may raise it during capture
