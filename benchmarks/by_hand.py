@@ -1,4 +1,4 @@
-"""A softmax of rows on a GPU: eager, ours, and CUDA C++ by hand, beside a copy of as many bytes.
+"""A softmax of rows on a GPU: eager, ours, and handwritten CUDA C++, compared with a copy.
 
 python -m benchmarks.by_hand
 """

@@ -1,4 +1,4 @@
-"""Eager, stock TorchInductor and ours on the CPU, in turns: `make bench`.
+"""Eager, stock TorchInductor and inductor_lab on the CPU, interleaved: `make bench`.
 
     python -m benchmarks.cpu                      all workloads, with both allocator settings
     python -m benchmarks.cpu softmax "row sum"    only workloads whose name contains one of these
@@ -6,7 +6,7 @@
     python -m benchmarks.cpu --resume             go on where it was stopped
 
 Settings of glibc's allocator: "default", and "kept", in which it never gives memory back to the
-system, so that large results cost nobody page faults.  Each setting is a process of its own, each
+system, so that large results cause no page faults.  Each setting is a process of its own, each
 workload one that is forked from it.  Results are compared before they are timed; what is wrong is
 not timed.  With the default setting, compile times (cold, then warm) and peak memory are measured
 as well.  The folder `--out` gets `report.md`, and for each setting a JSON file, which

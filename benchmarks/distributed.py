@@ -1,10 +1,10 @@
-"""Several ranks of this machine train a model: eager, stock TorchInductor and ours, in turns.
+"""Several ranks of this machine train a model: eager, stock and ours, interleaved.
 
     python -m benchmarks.distributed                    NCCL on all GPUs, else gloo on 2 processes
     python -m benchmarks.distributed --only ddp --ranks 4 --minutes 2
     python -m benchmarks.distributed --only messages    small messages, apart and joined
 
-For each model: the losses of ten steps beside eager's; milliseconds of a training step, measured in
+For each model: the losses of ten steps and eager's; milliseconds of a training step, measured in
 rounds in which every way has its turn; communication, and how much of it is exposed: in flight
 while the rank computes nothing, as torch's profiler saw it.  A way whose losses are not eager's is
 not timed.
@@ -184,7 +184,7 @@ def agree(way: str, found: dict[str, Any], tolerance: float) -> bool:
 
 
 def rounds(trained: dict[str, Trained], end: float) -> dict[str, list[float]]:
-    """Seconds of steps, in turns.  Rank 0 says when it is over, so that all stop together."""
+    """Seconds of steps, interleaved.  Rank 0 ends the loop, so that all ranks stop together."""
     samples: dict[str, list[float]] = {way: [] for way in trained}
     for number in range(MOST if trained else 0):
         over = [number >= FEWEST and time.monotonic() > end]

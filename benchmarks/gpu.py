@@ -6,7 +6,7 @@
 checks   tests/gpu, the models of tests/models, operators of torch's database, random programs,
          side by side
 first    first calls with nothing on disk, each in a process of its own
-times    every workload against float64, then timed in turns: models in processes of their own
+times    every workload against float64, then timed interleaved: models in processes of their own
 
 A crash or a hang takes one row with it.  The folder gets `table.txt` and `results.json`, which are
 written anew after every row, and what the checks said.
@@ -67,7 +67,7 @@ class Run:
         return max(self.end - time.monotonic(), 0.0)
 
     def environment(self, name: str) -> dict[str, str]:
-        """Caches that nobody but those of the same name shares (compilers like plain paths)."""
+        """Variables of a process, with cache folders that only runs of the same name share."""
         folder = self.caches / re.sub(r"[^A-Za-z0-9]+", "-", name)
         own = {variable: str(folder / variable) for variable in CACHES}
         return {**os.environ, **own, "TOKENIZERS_PARALLELISM": "false"}

@@ -1,4 +1,4 @@
-"""Workloads on a GPU, in a process of their own: checked against float64, then timed in turns.
+"""Workloads on a GPU, in a process of their own: checked against float64, then timed interleaved.
 
     python -m benchmarks.gpu_measure 'softmax (16384, 4096)' --seconds 1.5 --ways eager stock ours
     python -m benchmarks.gpu_measure 'softmax (16384, 4096)' --first ours
@@ -219,7 +219,7 @@ def copy_of(nbytes: int) -> Job:
 
 
 def timed(jobs: Mapping[str, Job], seconds: float) -> dict[str, list[float]]:
-    """Seconds per call, in turns, by CUDA events."""
+    """Seconds per call, interleaved, by CUDA events."""
     repeats = {name: max(1, int(SAMPLE / sample(run, 2))) for name, run in jobs.items()}
     found: dict[str, list[float]] = {name: [] for name in jobs}
     end = time.perf_counter() + seconds

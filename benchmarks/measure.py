@@ -1,4 +1,4 @@
-"""One workload in a process of its own: compiled, compared with eager, timed in turns.
+"""One workload in a process of its own: compiled, compared with eager, timed interleaved.
 
 The process is forked from one that has imported everything and run nothing, so it starts in
 milliseconds, and a workload that crashes or hangs takes only itself away.
@@ -66,12 +66,12 @@ def _send(work: Callable[[], Any], to: Any) -> None:
 
 
 def measured(workload: Workload, names: Iterable[str], seconds: float) -> BenchResult:
-    """Everybody compiled, compared with eager, and timed in turns if the results agree.
+    """Compile all, compare with eager, and time them interleaved if the results agree.
 
-    What streams is timed beside a copy of as many bytes.
+    Memory-bound work is timed against a copy of as many bytes.
     """
     contenders, jobs = {}, {}
-    shared = workload.build() if workload.gradient else None  # parameters are told by identity
+    shared = workload.build() if workload.gradient else None  # parameters are compared by identity
     for name in names:
         run, _, failure = first_call(workload, name, shared)
         contenders[name] = Contender(name, failure=failure)

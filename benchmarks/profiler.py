@@ -5,7 +5,8 @@
     shares     rows of the profile and what is between them, as a part of a call without clocks
 
 Shares within 5 % of a call and asking below 1 % of it are the targets; on a machine that does
-other work the middle of the rounds is still fair, for calls with and without clocks take turns.
+other work the median of the rounds is still fair, because calls with and without timers are
+interleaved.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ HEAD = ("", "call", "steps", "asking", "of a call", "clocks", "shares")
 
 
 def asking_seconds(part: CompiledPart) -> float:
-    """What a part's `call` takes beside its host program, which here does nothing."""
+    """The overhead of a part's `call`; its host program does nothing here."""
     assert part.executable is not None, "it was compiled here"
     call = part.executable.call
 

@@ -24,18 +24,18 @@ from inductor_lab.notebook.quiet import hushed
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code (0 fine, 1 a check failed, 2 bad input)."""
+    """Run one command; returns the exit code (0 success, 1 a check failed, 2 bad input)."""
     given = _parser().parse_args(arguments)
     try:
         with nullcontext() if given.traceback else hushed():
             return int(given.run(given))
     except KeyboardInterrupt:
         return _refused("interrupted", 130)
-    except BrokenPipeError:  # whoever read the output has read enough
+    except BrokenPipeError:  # the reader of the output closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except SystemExit as end:
-        if "function" not in given:  # `course` parses what follows it
+        if "function" not in given:  # `course` parses its own arguments
             raise
         return _refused(f"{given.function} ended the program: exit({end.code!r})")
     except LabError as error:
@@ -52,11 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def seconds(text: str) -> float:
-    """A limit of time; raises ArgumentTypeError where it is none."""
+    """A time limit; raises ArgumentTypeError if it is not a positive number."""
     with suppress(ValueError):
         if 0 < float(text) < math.inf:
             return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
 
 
 def _refused(message: str, code: int = 2) -> int:
@@ -81,12 +81,12 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--args", help="a Python expression: the tuple of arguments")
     explain.add_argument("--report", type=Path, help="where to write the report (HTML)")
     explain.add_argument("--target", help="write code for a named GPU: cuda:90, hip:gfx942")
-    explain.add_argument("--ladder", metavar="GPU", help="with Triton's rungs down to its assembly")
-    explain.add_argument("--assembly", action="store_true", help="with the CPU's instructions")
+    explain.add_argument("--ladder", metavar="GPU", help="include all stages of Triton")
+    explain.add_argument("--assembly", action="store_true", help="include machine code of the CPU")
     explain.set_defaults(run=_explain)
 
     for name, run, what in (
-        ("blame", _blame, "which stage, value and line is the first that is wrong, if any"),
+        ("blame", _blame, "find the first wrong stage, value and line"),
         ("minify", _minify, "shrink the graph of a failing call to a few nodes, as a script"),
     ):
         debug = commands.add_parser(name, help=what)
@@ -101,35 +101,35 @@ def _parser() -> argparse.ArgumentParser:
     trace.add_argument("-o", "--output", type=Path, default=Path("trace.html"))
     trace.set_defaults(run=_trace)
 
-    notebooks = commands.add_parser("notebooks", help="copy the notebooks, to be run and changed")
+    notebooks = commands.add_parser("notebooks", help="copy the notebooks to a folder of yours")
     notebooks.add_argument("folder", type=Path, nargs="?", default=Path("notebooks"))
     notebooks.set_defaults(run=_notebooks)
 
-    warm = commands.add_parser("warm", help="run notebooks, so that what they compile is on disk")
+    warm = commands.add_parser("warm", help="run notebooks to fill the compile cache")
     warm.add_argument("paths", nargs="+", type=Path, metavar="NOTEBOOK", help="or a folder of them")
     warm.add_argument("--into", type=Path, metavar="FOLDER", help="of a cache that a class shares")
     warm.set_defaults(run=_warm)
 
-    doctor = commands.add_parser("doctor", help="what this machine has, and what it lacks")
-    doctor.add_argument("--measure", action="store_true", help="what threads and allocator give")
+    doctor = commands.add_parser("doctor", help="check this machine and list what is missing")
+    doctor.add_argument("--measure", action="store_true", help="time thread counts and allocators")
     doctor.add_argument("--all", action="store_true", help="list every feature and required API")
     doctor.set_defaults(run=_doctor)
 
-    # a parser of its own (course/command.py) reads all that follows, options too
+    # course/command.py parses all following arguments, including options
     course = commands.add_parser(
         "course", help="points; notebooks; nbgrader", add_help=False, prefix_chars="\0"
     )
     course.add_argument("rest", nargs=argparse.REMAINDER)
     course.set_defaults(run=_course)
 
-    cache = commands.add_parser("cache", help="what is kept on disk, and how much")
+    cache = commands.add_parser("cache", help="show the size of the caches on disk")
     cache.add_argument("--clear", action="store_true", help="delete all of it")
     cache.set_defaults(run=_cache)
     return parser
 
 
 class PhaseProgress(Observer):
-    """Shows the running phase with its elapsed time; silent where the output is no terminal."""
+    """Shows the running phase with its elapsed time; silent if the output is not a terminal."""
 
     def __init__(self, title: str) -> None:
         self._line = StatusLine(sys.stdout)
@@ -174,7 +174,7 @@ def _demo(given: argparse.Namespace) -> int:
 def _explain(given: argparse.Namespace) -> int:
     from inductor_lab import inspect
 
-    Options(target=given.ladder)  # known before anything is compiled
+    Options(target=given.ladder)  # checked before anything is compiled
     fn, args = load_function(given.function, given.args)
     with closing(PhaseProgress(given.function)) as observer:
         compilation = inspect(fn, *args, target=given.target, observer=observer)
@@ -215,7 +215,7 @@ def _trace(given: argparse.Namespace) -> int:
         path = log.report(given.output, lambda done, of: line.tell("writing", done / max(of, 1)))
     print(log)
     print(f"report: {path}")
-    return 0 if len(log) else _refused(f"{given.log} has no entry that can be read", 1)
+    return 0 if len(log) else _refused(f"{given.log} has no readable entry", 1)
 
 
 def _notebooks(given: argparse.Namespace) -> int:
@@ -230,7 +230,7 @@ def _warm(given: argparse.Namespace) -> int:
     from inductor_lab.notebook.warm import warm
 
     kept = warm(given.paths, given.into, print)
-    print(f"{kept} entries added to {given.into}" if given.into else "they lie in your own cache")
+    print(f"{kept} entries added to {given.into}" if given.into else "entries are in your cache")
     return 0
 
 
@@ -265,6 +265,6 @@ def _cache(given: argparse.Namespace) -> int:
     for kind in prune.kinds(root, version):
         print(f"{kind.name:30}{len(kind.paths):9}{bytes_text(kind.nbytes):>10}")
     limit = bytes_text(prune.limit_in(os.environ))
-    print(f"at most {limit}, then what was used longest ago goes ({prune.LIMIT_VARIABLE})")
-    print("--clear deletes all of it")
+    print(f"limit: {limit}; least recently used entries are deleted first ({prune.LIMIT_VARIABLE})")
+    print("--clear deletes all entries")
     return 0

@@ -131,7 +131,7 @@ def test_a_program_that_ends_itself(mine: Path, capsys) -> None:
 def test_a_limit_is_a_number_of_seconds(limit: str, capsys) -> None:
     with pytest.raises(SystemExit):
         cli.main(["blame", "a.py:f", "--limit", limit])
-    assert "is no number of seconds" in capsys.readouterr().err
+    assert "is not a number of seconds" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [[], ["explain"], ["nonsense"], ["explain", "--args"]])
@@ -192,7 +192,7 @@ def test_a_log_without_entries_is_no_success(tmp_path: Path, capsys) -> None:
     (tmp_path / "dedicated_log_torch_trace_rank_0.log").write_text("nothing of the kind\n")
     page = tmp_path / "trace.html"
     assert cli.main(["trace", str(tmp_path), "-o", str(page)]) == 1
-    assert "no entry that can be read" in capsys.readouterr().err and page.exists()
+    assert "no readable entry" in capsys.readouterr().err and page.exists()
 
 
 def test_the_package_runs_as_a_module() -> None:

@@ -1,1 +1,1 @@
-"""What a user calls: compile, inspect, Compilation."""
+"""The functions and classes for users: compile, inspect, Compilation."""

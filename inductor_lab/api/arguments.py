@@ -47,7 +47,7 @@ SEVERAL = (Iterable, Sequence, tuple)
 
 @dataclass(frozen=True)
 class Only:
-    """In an annotation: which values of a type there may be, and how to say so."""
+    """In an annotation: a condition on values of a type, and its description."""
 
     holds: Callable[[Any], Any]
     told: str
@@ -59,7 +59,7 @@ Gpu = Annotated[str, Only(TARGETS.fullmatch, 'a GPU such as "cuda:90" or "hip:gf
 
 
 def checked(call: C) -> C:
-    """A function that checks its arguments first; of a class, all its public methods do."""
+    """The function with a check of its arguments; for a class, all public methods get the check."""
     if isinstance(call, type):
         for name, method in list(vars(call).items()):
             if inspect.isfunction(method) and not name.startswith("_"):
@@ -72,7 +72,7 @@ def checked(call: C) -> C:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
-            return call(*args, **kwargs)  # Python says what is missing, or too much
+            return call(*args, **kwargs)  # Python reports missing and unexpected arguments
         for name, value in given.items():
             expect(call.__name__, name, value, _declared(call)[name])
         return call(*args, **kwargs)
@@ -88,7 +88,7 @@ def expect(call: str, name: str, value: Any, declared: Any) -> None:
 
 
 def expect_data(call: str, fn: Any, given: Any) -> None:
-    """Raises BadArguments where a tensor given to `fn`, or one of its own, is on device meta."""
+    """Raises BadArguments if an input, a parameter or a buffer of `fn` is on device meta."""
     own = [*fn.parameters(), *fn.buffers()] if isinstance(fn, torch.nn.Module) else []
     if any(isinstance(x, torch.Tensor) and x.is_meta for x in (*own, *pytree.tree_leaves(given))):
         raise BadArguments(
@@ -99,8 +99,9 @@ def expect_data(call: str, fn: Any, given: Any) -> None:
 
 @cache
 def _declared(call: Callable[..., Any]) -> Mapping[str, Any]:
-    """Parameter → its type, that of all together for `*args` and `**kwargs`; Any for names that are
-    there for a type checker alone."""
+    """Parameter → its type; a tuple or dict type for `*args` and `**kwargs`.
+
+    Any for names that exist only for a type checker."""
     found: dict[str, Any] = {}
     for name, parameter in inspect.signature(call).parameters.items():
         declared = _named(parameter.annotation, inspect.unwrap(call).__globals__)
@@ -122,12 +123,12 @@ def _named(annotation: Any, names: dict[str, Any]) -> Any:
 
 
 def fits(value: Any, declared: Any) -> bool:
-    """Is it a value of this type, and are those inside of it?
+    """Does a value have this type, and do the values that it contains?
 
     >>> fits(3, Seconds), fits(-1, Seconds), fits("a", str | Path), fits([3], Iterable[str])
     (True, False, True, False)
 
-    What is no type of values (Any, a variable) admits all.
+    Any and type variables accept every value.
     """
     origin, inner = get_origin(declared), get_args(declared)
     if origin is Annotated:
@@ -149,7 +150,7 @@ def fits(value: Any, declared: Any) -> bool:
 
 
 def in_words(declared: Any) -> str:
-    """What to give.
+    """A type in words, for error messages.
 
     >>> in_words(str | Path), in_words(Iterable[str])
     ('a text or a path', 'a list of names, such as ["a", "b"]')

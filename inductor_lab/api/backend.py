@@ -1,4 +1,4 @@
-"""The ways in: `lab.compile`, `lab.inspect`, and the backend that `torch.compile` finds by name."""
+"""The entry points: `lab.compile`, `lab.inspect`, and the backend "inductor_lab"."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def inductor_lab(
 ) -> Callable[..., Any]:
     """The backend of `torch.compile(f, backend="inductor_lab")`.
 
-    `mode` and `options` are those given to torch.compile; see `Options`.  Raises BadOption for
-    what torch itself decides before it calls a backend.
+    `mode` and `options` are those of torch.compile; see `Options`.  Raises BadOption for options
+    that torch handles before it calls a backend.
     """
     chosen = Options.make(options, mode=mode)
     for name in {"dynamic", "fullgraph"}.intersection(options or ()):
-        what = f"it beside the options: torch.compile(f, backend=..., {name}=...)"
+        what = f"it as an argument of its own: torch.compile(f, backend=..., {name}=...)"
         raise BadOption(name, getattr(chosen, name), what)
     backend: Callable[..., Callable[..., Any]] = backend_with(chosen)
     return backend(module, inputs)
@@ -54,10 +54,10 @@ def compile(
     options: dict[str, Any] | None = None,
     disable: bool = False,
 ) -> Any:
-    """`torch.compile` with our backend; the signature is torch's, so `backend` is all that changes.
+    """`torch.compile` with our backend; the signature is torch's, without `backend`.
 
     Returns the compiled function or module (or a decorator, without `fn`).  `dynamic`, `fullgraph`
-    and `mode` may stand in `options` too.  Raises BadOption at once if an option does not exist.
+    and `mode` are also accepted in `options`.  Raises BadOption at once for an unknown option.
     """
     if fn is None:
         return functools.partial(
@@ -75,7 +75,7 @@ def compile(
 def backend_with(options: Options, observer: Observer | None = None) -> Callable[..., Any]:
     """A backend for `torch.compile` that compiles under these options, observed by `observer`.
 
-    Where TORCH_COMPILE_DEBUG=1 asks for it, it writes what it makes.
+    With TORCH_COMPILE_DEBUG=1 it writes graphs and code to files.
     """
     make = find("logging_compiler") or GraphCompiler
 
@@ -88,13 +88,13 @@ def backend_with(options: Options, observer: Observer | None = None) -> Callable
 
 
 def _with_settings(options: Options) -> Options:
-    """The options, with the settings of TorchInductor that hold for our compiler too."""
+    """The options, and the settings of TorchInductor that our compiler uses too."""
     settled: Callable[[Options], Options] | None = find("with_settings")
     return settled(options) if settled else options
 
 
 def _before_captures() -> None:
-    """From the next capture of TorchDynamo's on, until torch is reset."""
+    """Install hooks that run before each capture of TorchDynamo, until torch is reset."""
     no_collection_in_captures()
     torch_api.around_compilations(before_capture)
 
@@ -112,14 +112,14 @@ def inspect(
     compiler: str = "inductor_lab",
     **kwargs: Any,
 ) -> Any:
-    """Compile `fn`, run it once with these arguments, and keep every station of the way.
+    """Compile `fn`, run it once with these arguments, and keep the result of every stage.
 
     Returns a `Compilation`; with `compiler="stock"`, a `StockCompilation` of torch's own compiler.
 
     target     `"cuda:90"`, `"hip:gfx942"`: write Triton code for it; the call runs uncompiled
-    observer   is told when each phase starts and ends
+    observer   its methods are called when a phase starts and ends
 
-    An exception of `fn` itself comes through as it is; one of the compiler is a LabError.
+    An exception of `fn` is raised unchanged; one of the compiler is a LabError.
     """
     expect("inspect", "fn", fn, Callable[..., Any])
     expect_data("inspect", fn, (args, kwargs))
@@ -163,7 +163,7 @@ def _backend_that_keeps(
 ) -> Callable[..., Any]:
     """A backend that adds the compiler of each graph to `compilers`."""
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        # torch may give up an attempt before it reaches our compiler, and capture again
+        # torch may abandon an attempt before it calls our compiler, and capture again
         compilers[:] = [each for each in compilers if each.parts or each.as_captured]
         watching, number = Stopwatch(also=watch), sum(bool(each.parts) for each in compilers)
         settled = _with_settings(options)
@@ -182,7 +182,7 @@ def _inspect_stock(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """`inspect` by torch's own compiler, under those of our options that it has too."""
+    """`inspect` with torch's own compiler and those of our options that it supports."""
     if compiler != "stock":
         raise BadOption("compiler", compiler, "'inductor_lab' or 'stock'")
     if chosen.target is not None:

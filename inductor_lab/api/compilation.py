@@ -1,4 +1,4 @@
-"""What a user holds after a compile, and what can be asked of it."""
+"""`Compilation`: the result of `lab.inspect`, with its methods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inductor_lab.compiler.records import Record
 @checked
 @dataclass(frozen=True, eq=False, repr=False)
 class Compilation(Record):
-    """One call of one function, compiled and looked into; `Record` says what it holds."""
+    """One inspected call of a function; `Record` lists its fields."""
 
     def what_if(
         self,
@@ -29,19 +29,19 @@ class Compilation(Record):
         fusion: bool | None = None,
         passes_off: Iterable[str] = (),
     ) -> Compilation:
-        """Make the inspected call once more, as this one was made but for these changes.
+        """Compile and run the inspected call again, with these changes.
 
-        forbid, force   pairs of buffers, producer first (`[("buf0", "buf3")]`), and if need be the
-                        part they stand in (`("buf0", "buf3", "g0.backward")`); a forced pair still
-                        must be legal
-        fusion_off      names of profit rules that are not asked
-        rewrites_off    names of rewrite passes or rules that are left out
-        memory_budget   0 to 1: how much may be kept for the backward
+        forbid, force   pairs of buffers, producer first (`[("buf0", "buf3")]`), optionally with
+                        their part (`("buf0", "buf3", "g0.backward")`); a forced pair must still
+                        be legal
+        fusion_off      names of profit rules to disable
+        rewrites_off    names of rewrite passes or rules to disable
+        memory_budget   0 to 1: how much memory may be saved for the backward
         fusion          False: every loop nest is a kernel of its own
-        passes_off      names of passes of any level that are left out; ["all"]: the simplest form
+        passes_off      names of passes of any level to disable; ["all"]: the simplest form
 
-        The function runs again, with all it does.  Raises BadOption for unknown names, NotRunnable
-        for a compilation that was loaded from a file.  `compare` shows what has changed.
+        The function runs again, with its side effects.  Raises BadOption for unknown names,
+        NotRunnable for a compilation that was loaded from a file.  `compare` shows the difference.
         """
         again: Compilation = perform(
             "recompile", self, forbid=forbid, force=force, fusion_off=fusion_off,
@@ -51,35 +51,35 @@ class Compilation(Record):
         return again
 
     def again(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the compiled function with these arguments: was its code used again, if not, why?
+        """Call the compiled function with these arguments: was its code reused?  If not, why?
 
         Raises NotRunnable for a compilation that was loaded from a file.
         """
         return perform("call_again", self, *args, **kwargs)
 
     def blame(self, *args: Any, limit: Seconds = 60.0, **kwargs: Any) -> Any:
-        """Who is wrong in the inspected call, or in a call with these arguments?
+        """Find the first wrong stage of the inspected call, or of a call with these arguments.
 
-        Says which stage, value, line of code and line of the user's is the first that is wrong; or
-        how far roundings go.  A compiled function that answers with code that was made for
-        something else is told as such.  `limit` is the seconds that the compiled code may take.
+        Reports the first wrong stage, value, generated line and source line; or the size of
+        rounding errors.  Also reports a call that used code compiled for other conditions (a stale
+        guard).  `limit` is the time limit of compiled code in seconds.
         Raises NotRunnable for a compilation that was loaded from a file.
         """
         return perform("blame_again", self, *args, limit=limit, **kwargs)
 
     def steps(self) -> Any:
-        """The inspected call, line by line of its host programs, with every buffer.
+        """Step through the host programs of the inspected call, with every buffer.
 
-        Calls the compiled function once (with its gradient, if it has one) to see what each part is
-        given, and steps on copies.  Raises NotRunnable for a compilation that was loaded.
+        Calls the compiled function once (with its gradient, if it has one) to record the inputs of
+        each part, and steps on copies.  Raises NotRunnable for a compilation that was loaded.
         """
         return perform("steps_of", self)
 
     def measure(self, seconds: Seconds = 1.0) -> Compilation:
         """This compilation with the time of each of its kernels and library calls.
 
-        Makes the inspected call again for about so many seconds, with its gradient if it has one,
-        and times every step where it runs.  The explorer, the annotated source and saved files show
+        Repeats the inspected call for about this many seconds, with its gradient if it has one,
+        and times every step.  The explorer, the annotated source and saved files show
         the times.  Raises NotRunnable for one that was loaded, or compiled for another machine.
         """
         measured: Compilation = perform("measure", self, seconds)
@@ -88,32 +88,32 @@ class Compilation(Record):
     def profile(self, steps: Count = 20) -> Any:
         """Where the time of a call goes: a table of kernels and libraries, and a timeline.
 
-        Makes the inspected call up to `steps` times with a clock around each step, and as often
-        without, in turns; slow calls fewer times, so that it ends within some seconds.  Raises
+        Makes the inspected call up to `steps` times with a timer around each step, and as often
+        without timers, interleaved.  Slow calls are made fewer times.  Raises
         NotRunnable for one that was loaded, or compiled for another machine.
         """
         return perform("profile", self, steps)
 
     def ablation(self, seconds: Seconds = 2.0) -> Any:
-        """The effect of each pass: the call with one pass after the other left out.
+        """Measure the effect of each pass: the call without one pass at a time.
 
-        Compiles the call once for each pass that changed something (`part.passes`), and once with
-        none; then all take turns for about so many seconds.  `print` shows the table,
-        `rows` are its values.  Raises NotRunnable for one that was loaded, or compiled for another
-        machine.
+        Compiles the call once for each pass that changed something (`part.passes`), and once
+        without passes; then times all, interleaved, for about this many seconds.  `print` shows the
+        table, `rows` are its values.  Raises NotRunnable for one that was loaded, or compiled for
+        another machine.
         """
         return perform("ablation", self, seconds)
 
     def compare(self, other: Compilation) -> Any:
-        """This compilation (before) and another one (after): numbers and the code's difference."""
+        """Compare this compilation (before) with another one (after): numbers and a code diff."""
         return perform("Comparison", self, other)
 
     def annotate(self) -> Any:
-        """The source with the bytes that each line moves; a notebook opens a line's own code."""
+        """The source with the bytes that each line moves; in a notebook, a line opens its code."""
         return annotated(self)
 
     def widget(self) -> Any:
-        """The explorer as an anywidget, for homes that want one (VS Code, Colab, marimo)."""
+        """The explorer as an anywidget, for front ends that need one (VS Code, Colab, marimo)."""
         return live_widget(self)
 
     def _repr_mimebundle_(self, **more: Any) -> dict[str, Any] | None:
@@ -124,21 +124,21 @@ class Compilation(Record):
         return Path(perform("save", Path(path), self))
 
     def dump(self, folder: str | Path) -> Path:
-        """Write graphs, IR, schedule, decisions and code as files, named as stock names its own.
+        """Write graphs, IR, schedule, decisions and code as files, with the names that stock uses.
 
-        `fx_graph_runnable.py` and `output_code.py` of each part run by themselves.  Raises
+        `fx_graph_runnable.py` and `output_code.py` of each part are programs.  Raises
         CannotWrite.
         """
         return Path(perform("dump", self, folder))
 
     def trace(self, path: str | Path) -> Path:
-        """Write when each phase ran as a Chrome trace, for Perfetto; raises CannotWrite."""
+        """Write the times of all phases as a Chrome trace, for Perfetto; raises CannotWrite."""
         return Path(perform("write_trace", Path(path), self.name, self.phases))
 
     def report(
         self, path: str | Path, *, ladder: Gpu | None = None, assembly: bool = False
     ) -> Path:
-        """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite.
+        """Write one HTML file that needs no network; raises CannotWrite.
 
         ladder    a GPU such as `"cuda:90"`: every kernel as TTIR, TTGIR, LLVM and PTX for it too
         assembly  the C++ kernels' machine code too (needs objdump)
@@ -148,9 +148,9 @@ class Compilation(Record):
 
 @checked
 def load(path: str | Path) -> Any:
-    """Read what `save` of a `Compilation`, or of one by stock `torch.compile`, wrote.
+    """Read a file that `save` of a `Compilation` or `StockCompilation` wrote.
 
-    Live parts (running code, results) are gone; raises UnreadableFile if the file is not ours, is
-    damaged, or was written by a newer version.
+    Running code and results are not in the file.  Raises UnreadableFile if the file has another
+    format, is damaged, or was written by a newer version.
     """
     return perform("open_document", Path(path), Compilation)

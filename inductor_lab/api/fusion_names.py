@@ -1,4 +1,4 @@
-"""The names in `options={"fusion": {"force": ..., "forbid": ...}}` are checked."""
+"""Check the names in `options={"fusion": {"force": ..., "forbid": ...}}`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from inductor_lab.compiler.records import CompiledGraph
 
 
 def _decided(program: LoopProgram) -> set[str]:
-    """The buffers that decisions are about: what steps make, and inputs that are written to."""
+    """The buffers that decisions are about: results of steps, and inputs that are written to."""
     given = (BufferKind.INPUT, BufferKind.CONSTANT)
     made = {name for name, buffer in program.buffers.items() if buffer.kind not in given}
     return made | {write.base for write in program.partial_writes}

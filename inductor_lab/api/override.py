@@ -29,16 +29,16 @@ from inductor_lab.compiler.torch_door.torch_api import OperatorBase, OpOverloadP
 def override(**changes: Mapping[Any, Any] | Callable[..., Any]) -> Iterator[None]:
     """Change tables of the compiler while a block runs: `cpp={"neg": "2 * {0}"}`.
 
-    `schedule=mine`, `partition=mine`: a phase is done by a function of yours
-    (`schedule/user_schedule.py`, `autograd/user_partition.py` say what it is given and returns).
-    Its result is verified, and Refused is raised, with the reason, for one that is not legal.
+    `schedule=mine`, `partition=mine`: use your function as a phase
+    (see `schedule/user_schedule.py` and `autograd/user_partition.py`).
+    Its result is verified; an illegal one raises Refused with the reason.
 
-    A key's new value is added or takes the old one's place; None takes it away.  The tables are
+    A new value is added or replaces the old one; None removes the entry.  The tables are
     those of `TABLES`.  What the block itself registers (`@lab.lowers`, `@identity`, ...) is undone
     as well.
 
-    Every compiled function of the process compiles again when it is called next, in the block and
-    after it (`torch.compiler.reset`).  A `Compilation` that was made in the block keeps the code
+    Every compiled function of the process recompiles at its next call, in the block and after it
+    (`torch.compiler.reset`).  A `Compilation` that was made in the block keeps the code
     that it was compiled to.  Raises BadArguments for a table or an operation that does not exist.
     """
     tables = {name: entries for name, entries in changes.items() if not callable(entries)}
@@ -77,15 +77,15 @@ def _check(name: str, entries: Mapping[Any, Any]) -> None:
 
 
 def lowers(*operators: Any) -> Callable[[Lowering], Lowering]:
-    """Register a lowering for some operators, from the next compile on; a function that the cell it
-    stands in defines again takes its own place.
+    """Register a lowering for operators, from the next compile on.  Running a notebook cell again
+    replaces the lowering that the cell registered.
 
         @lab.lowers(torch.ops.aten.erfinv)
         def erfinv(build, x):
             ...
 
-    An operator without an overload stands for all that write to no argument.  Raises ValueError
-    for one that has a lowering: `lab.override(lowering={...})` replaces it for a while.
+    An operator packet means all its overloads that write to no argument.  Raises ValueError for an
+    operator that has a lowering: `lab.override(lowering={...})` replaces it temporarily.
     """
     expect("lowers", "operators", operators, tuple[OperatorBase | OpOverloadPacket, ...])
     overloads = []

@@ -1,4 +1,4 @@
-"""What benchmarks return: frozen values that print, draw, copy as Markdown, save and load."""
+"""Results of benchmarks: frozen values that can be printed, drawn, copied, saved and loaded."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from inductor_lab.saved import saving
 OURS = "inductor_lab"
 STOCK = "inductor"
 APART = 1.5
-"""Times of one call that differ by more were taken on two machines, so to speak."""
+"""If times of one call differ by more than this factor, the conditions changed."""
 MOST_KERNELS = 20
-"""Those that take longest stand in the table; the others in one row."""
+"""The slowest kernels have a row each; the others share one row."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
     def without_empty(self) -> Table:
-        """The table without columns that say nothing."""
+        """The table without empty columns."""
         kept = [n for n in range(len(self.columns)) if n == 0 or any(row[n] for row in self.rows)]
         rows = tuple(tuple(row[n] for n in kept) for row in self.rows)
         return Table(self.title, tuple(self.columns[n] for n in kept), rows)
@@ -65,7 +65,7 @@ class Table:
 
 
 class Measured(Shown):
-    """What every result of a benchmark can do; each says what its tables and sentences are."""
+    """Base class of benchmark results; subclasses define `tables` and `sentences`."""
 
     title: str
     machine: Machine
@@ -76,7 +76,7 @@ class Measured(Shown):
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What came out, in plain words."""
+        """The results in sentences."""
         raise NotImplementedError
 
     def to_markdown(self) -> str:
@@ -93,11 +93,11 @@ class Measured(Shown):
         return benchmark_svg(self, view)
 
     def save(self, path: str | Path) -> Path:
-        """Write all that was measured (JSON); `lab.bench.load` reads it.  Raises CannotWrite."""
+        """Write all measurements (JSON); `lab.bench.load` reads them.  Raises CannotWrite."""
         return saving.save(Path(path), self)
 
     def report(self, path: str | Path) -> Path:
-        """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite."""
+        """Write one HTML file that needs no network; raises CannotWrite."""
         return write_benchmark(self, Path(path))
 
     def __str__(self) -> str:
@@ -108,10 +108,9 @@ class Measured(Shown):
 class CompileTime:
     """Seconds of first calls, the run of the compiled code included; None: not measured.
 
-    setup   of `x + 1`, compiled just before with nothing on disk: what the compiler costs a process
-            before it sees the function
-    cold    with nothing on disk
-    warm    compiled again, with on disk what the cold compile left there
+    setup   of `x + 1`, compiled before with empty caches: the start-up cost of the compiler
+    cold    with empty caches on disk
+    warm    compiled again, with the caches of the cold compile
     """
 
     setup: float | None = None
@@ -124,10 +123,10 @@ class Contender:
     """One way to run the function.
 
     error    largest difference from the first contender's results, relative to 1 + |expected|
-    agrees   whether that is rounding
-    note     what a mode does here, where it changes nothing
+    agrees   whether the error is within rounding
+    note     says that a mode changes nothing
     failure  why it does not run; it then has no timings
-    peak     the most bytes that a process of its own added to those it had before compiling
+    peak     peak memory in bytes that compile and calls add to a separate process
     """
 
     name: str
@@ -143,13 +142,13 @@ class Contender:
 class BenchResult(Measured):
     """One function on one set of arguments; made by `lab.bench`.
 
-    work        what was timed: `"f(x: f32[1000])"`, with `"and its gradient"` where that is so
-    contenders  the first one is what the others are compared with
-    timings     of those that ran; rounds in which all took part
-    complete    False if a user stopped it
-    steps       each kernel and library call of ours, timed in the running program, under the roofs
-                of `limits` (`lab.bench.ceilings`)
-    unsure      why the times of steps, or the roofs, are in doubt
+    work        what was timed: `"f(x: f32[1000])"`, with `"and its gradient"` if that is included
+    contenders  the first one is the baseline
+    timings     of the contenders that ran; complete rounds only
+    complete    False if a user stopped the benchmark
+    steps       our kernels and library calls, timed in the running program, with the roofs of
+                `limits` (`lab.bench.ceilings`)
+    unsure      why times of steps or roofs are not reliable
     """
 
     title: str
@@ -182,19 +181,19 @@ class BenchResult(Measured):
         return replace(self, steps=steps, limits=shown, unsure=unsure)
 
     def same_moment(self, measured: Record) -> bool:
-        """Did a call take as long while its kernels were timed as in the interleaved rounds?"""
+        """Did a call take about the same time in both measurements?"""
         ratios = [measured.call_seconds / call for call in self._usual]
         return not ratios or any(1 / APART < ratio < APART for ratio in ratios)
 
     @property
     def _usual(self) -> list[float]:
-        """Seconds of a call by ours, in each mode."""
+        """Median seconds of a call of inductor_lab, for each mode."""
         ours = [s for name, s in self.timings.seconds.items() if name.startswith(OURS)]
         return [statistics.median(seconds) for seconds in ours if seconds]
 
     @property
     def base(self) -> str:
-        """Whom the others are compared with: the first one that ran."""
+        """The baseline: the first contender that ran."""
         return next((c.name for c in self.contenders if not c.failure), "")
 
     @property
@@ -206,7 +205,7 @@ class BenchResult(Measured):
         return 1 / self.timings.ratio(name, base or self.base)
 
     def verdict(self, name: str, base: str | None = None) -> str:
-        """`1.9x faster than eager, spread 3 %`, or why nothing can be said."""
+        """`1.9x faster than eager, spread 3 %`, or why there is no verdict."""
         contender = next(c for c in self.contenders if c.name == name)
         if contender.failure:
             return say("failed: {reason}", reason=contender.failure)
@@ -276,7 +275,7 @@ class SweepResult(Measured):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of everybody who ran at some size."""
+        """Names of all contenders that ran at some size."""
         found = (c.name for result in self.results for c in result.contenders)
         return tuple(dict.fromkeys(found))
 
@@ -340,13 +339,12 @@ class Experiments(Measured):
 
 @checked
 def load(path: str | Path) -> Measured:
-    """Read what `.save` wrote; raises UnreadableFile."""
+    """Read a file that `.save` wrote; raises UnreadableFile."""
     return saving.load(Path(path), Measured)
 
 
 def roofline_table(steps: tuple[StepTime, ...]) -> Table:
-    """Kernels and library calls, slowest first: what they moved and computed, against the roofs
-    where these are known."""
+    """Kernels and library calls, slowest first: bytes, flops, and share of the roof if known."""
     columns = (">", "kernel", ">time", ">spread", ">moved", ">GB/s", ">GFLOP/s", ">of the roof",
                "roof")  # fmt: skip
     order = sorted(enumerate(steps, 1), key=lambda pair: -pair[1].seconds)
@@ -401,5 +399,5 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A user's names may hold what Markdown and HTML take for their own."""
+    """Escape characters of Markdown and HTML in the user's names."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

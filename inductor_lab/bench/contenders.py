@@ -1,4 +1,4 @@
-"""Ways to run a function: eager, ours in its modes, stock, any other backend of torch.compile."""
+"""The contenders: eager, inductor_lab in its modes, stock, other backends of torch.compile."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from inductor_lab.stock.caches import forget
 
 EAGER = "eager"
 SECONDS_TO_COMPILE = {EAGER: 0.0, STOCK: 10.0}
-"""About what the first compilation takes, for the progress bar."""
+"""Estimated seconds of the first compile, for the progress bar."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to run a function.  `make(fn)` gives what to call instead of it."""
+    """One way to run a function.  `make(fn)` returns the function to call instead."""
 
     name: str
     kind: str
@@ -46,7 +46,7 @@ class Way:
 
 @dataclass
 class CodeText(Observer):
-    """What our compiler generated, as it was told: kernels and host programs."""
+    """Records the kernels and host programs that our compiler generates."""
 
     phase: Callable[[str], None]
     texts: list[str] = field(default_factory=list)
@@ -67,15 +67,15 @@ def ways(
     options: Options,
     tell: Callable[[str], None],
 ) -> tuple[Way, ...]:
-    """Everybody who takes part, those in `against` first and then ours.
+    """All contenders: first those in `against`, then inductor_lab.
 
-    `tell` hears of the phases of our compiler.  Raises BadOption for a backend or mode that does
-    not exist.
+    `tell` is called with each phase of our compiler.  Raises BadOption for an unknown backend or
+    mode.
     """
     found = [way for asked in against for way in _others(asked, modes, options.dynamic)]
     for mode in modes:
         code = CodeText(tell)
-        chosen = replace(options, mode=cast(Mode, mode))  # Options refuses what is no mode
+        chosen = replace(options, mode=cast(Mode, mode))  # raises BadOption if unknown
         found.append(Way(_in_mode(OURS, mode), OURS, _ours(chosen, code), code))
     return tuple({way.name: way for way in found}.values())
 
@@ -117,7 +117,7 @@ def _stock(mode: str, dynamic: bool | None) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def caches_in(folder: Path) -> Iterator[None]:
-    """Compilers keep on disk what they compile, ours and stock: here, while the block runs."""
+    """Use this folder for the disk caches of our compiler and stock, while the block runs."""
     places = {
         VARIABLE: folder,
         "TORCHINDUCTOR_CACHE_DIR": folder / "inductor",
@@ -139,11 +139,11 @@ def caches_in(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def empty_folder() -> Iterator[Path]:
-    """A folder for caches, deleted afterwards as far as the system lets us."""
+    """A temporary folder for caches, deleted at the end if the system allows it."""
     with tempfile.TemporaryDirectory(prefix="lab-bench-", ignore_cleanup_errors=True) as name:
         yield Path(name)
 
 
 def plus_one(x: torch.Tensor) -> torch.Tensor:
-    """What is compiled to find out what a compiler costs before it sees anything."""
+    """A minimal function, to measure the set-up time of a compiler."""
     return x + 1

@@ -1,8 +1,8 @@
-"""What this machine is, and the fastest it can move and compute: the roofs of a roofline.
+"""This machine, and its maximum bandwidth and flop rate: the roofs of a roofline.
 
-Measured until two sweeps agree, which takes some seconds, and kept in the user's cache directory: a
-file for each machine, device and number of threads.  A machine that others use may never agree with
-itself: then nothing is said of roofs, but why.
+Limits are measured until two sweeps agree, which takes some seconds.  The user's cache directory
+has a file for each machine, device and number of threads.  On a busy machine sweeps may never
+agree: then there are no roofs, and `Ceilings.doubt` has the reason.
 
 Samuel Williams, Andrew Waterman, David Patterson: "Roofline: an insightful visual performance model
 for multicore architectures", 2009.
@@ -36,9 +36,9 @@ from inductor_lab.saved import saving
 class Effort:
     """How large the work must be to reach a device's limits.
 
-    copied   bytes read and written by each copy: from what a core's cache holds to what none does
+    copied   bytes read and written by each copy: from sizes in a core's cache to sizes in memory
     matrix   rows and columns of the matrices
-    calls    in a row for one sample
+    calls    consecutive calls for one sample
     """
 
     copied: tuple[int, ...]
@@ -53,21 +53,21 @@ EFFORTS = {
 FLOP_DTYPES = (torch.float32, torch.bfloat16, torch.float64)
 SECONDS_EACH = 0.08
 SMALL_MATRIX, LONGEST_PRODUCT = 256, 0.5
-"""A product that takes longer, in seconds, is one of smaller matrices: without vectors for them one
-of 1024 by 1024 bfloat16 takes two and a half."""
+"""If a product takes more seconds than this, smaller matrices are used: a CPU without bfloat16
+vectors needs 2.5 s for a product of 1024 by 1024."""
 
 AGREE = 1.15
-"""Two sweeps agree if no rate of one is more than so many times the other's."""
+"""Two sweeps agree if no rate differs by more than this factor."""
 SWEEPS = 6
-"""After so many, the machine is too noisy."""
+"""If this many sweeps do not agree, the machine is too noisy."""
 STALE_AFTER = timedelta(days=30)
 PROBE = 1 << 20
-"""Bytes of the copy that tells whether what is on disk was measured on a busy machine."""
+"""Bytes of the copy that checks whether limits on disk are from a busy machine."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Where something was measured."""
+    """The machine of a measurement."""
 
     device: str
     threads: int
@@ -80,13 +80,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Ceilings(Shown):
-    """The most that a machine was seen to do.
+    """The largest rates that were measured on a machine.
 
-    bandwidth   (bytes moved by one copy, bytes per second), from small to large: what fits into a
-                cache moves faster
+    bandwidth   (bytes moved by one copy, bytes per second), from small to large; copies that
+                fit into a cache are faster
     flop_rates  dtype (`"float32"`) → floating-point operations per second of its matrix product
     on          the day of the measurement, as `2026-11-23`
-    doubt       why these numbers are not to be used; "" if they are
+    doubt       why these numbers are not reliable; "" if they are
     """
 
     machine: Machine
@@ -96,7 +96,7 @@ class Ceilings(Shown):
     doubt: str = ""
 
     def bytes_per_second(self, nbytes: int) -> float:
-        """The bandwidth for work that moves this many bytes, between the sizes measured."""
+        """The bandwidth for this many bytes, interpolated between the measured sizes."""
         sizes = [math.log(size) for size, _ in self.bandwidth]
         rates = [rate for _, rate in self.bandwidth]
         at = math.log(max(nbytes, 1))
@@ -110,12 +110,12 @@ class Ceilings(Shown):
         return self.flop_rates.get(dtype, self.flop_rates["float32"])
 
     def seconds(self, nbytes: int, flops: int, dtype: str = "float32") -> float:
-        """The least time that so much work can take here: the slower of the two roofs."""
+        """The least time for this work on this machine: the slower of the two roofs."""
         moving = nbytes / self.bytes_per_second(nbytes) if nbytes else 0.0
         return max(moving, flops / self.flops_per_second(dtype))
 
     def raised(self, nbytes: int, bandwidth: float, flop_rate: float, dtype: str) -> Ceilings:
-        """With room for work that was seen to move and compute at these rates."""
+        """Limits that are at least as large as these measured rates."""
         rates = {**self.flop_rates, dtype: max(flop_rate, self.flops_per_second(dtype))}
         if nbytes and bandwidth > self.bytes_per_second(nbytes):
             others = ((size, rate) for size, rate in self.bandwidth if size != nbytes)
@@ -140,7 +140,7 @@ class Ceilings(Shown):
 
 
 def machine(device: str = "cpu") -> Machine:
-    """This machine, seen from a torch device."""
+    """This machine with a torch device."""
     if torch.device(device).type == "cpu":
         return Machine(cpu_name(), torch.get_num_threads(), str(torch.__version__))
     return Machine(torch.cuda.get_device_name(device), 0, str(torch.__version__))
@@ -148,10 +148,10 @@ def machine(device: str = "cpu") -> Machine:
 
 @checked
 def ceilings(device: str = "cpu", *, fresh: bool = False) -> Ceilings:
-    """This machine's limits: from disk if they still hold, else (or if `fresh`) measured.
+    """This machine's limits: from disk if they are valid, otherwise (or if `fresh`) measured.
 
-    They no longer hold after a month, or where a short copy is now faster than they allow: then
-    the machine was busy when they were measured.  With `doubt` in them they are not kept.
+    They are invalid after a month, or if a short copy is now faster than they allow, because then
+    the machine was busy when they were measured.  Limits with `doubt` are not kept.
     """
     path = _kept_at(machine(device))
     if path is not None and path.exists() and not fresh:
@@ -160,7 +160,7 @@ def ceilings(device: str = "cpu", *, fresh: bool = False) -> Ceilings:
             if not _is_old(kept) and _copied(PROBE, device) < AGREE * kept.bytes_per_second(PROBE):
                 return kept
         except UnreadableFile:
-            pass  # of another version, or damaged: as good as none
+            pass  # from another version, or damaged: measure again
     found = measured(device)
     if not found.doubt:
         keep(found)
@@ -178,7 +178,7 @@ def keep(found: Ceilings) -> None:
 
 
 def measured(device: str) -> Ceilings:
-    """Copy arrays and multiply matrices for a moment each, until the rates agree."""
+    """Copy arrays and multiply matrices until the rates of two sweeps agree."""
     rates, doubt = agreed(partial(_sweep, device))
     bandwidth = {what: rate for what, rate in rates.items() if isinstance(what, int)}
     flop_rates = {what: rate for what, rate in rates.items() if isinstance(what, str)}
@@ -191,10 +191,11 @@ Rates = dict[int | str, float]
 
 
 def agreed(sweep: Callable[[], Rates]) -> tuple[Rates, str]:
-    """The best of sweeps, made until one agrees with the best before it; else why not to trust it.
+    """The maximum rates of sweeps, and "" if the last sweep agrees with the maximum before it.
 
-    A rate is a limit, so the fastest counts; one that nobody reaches again may be a slip of the
-    clock, and one that keeps growing was measured on a machine that has other work.
+    Otherwise a text says why the rates are not reliable.  A rate is a limit, so the largest value
+    counts.  A rate that is never reached again may be a clock error.  A rate that keeps growing
+    was measured on a busy machine.
     """
     best, apart, worst = sweep(), 1.0, ""
     for _ in range(SWEEPS - 1):
@@ -239,8 +240,9 @@ def _copied(nbytes: int, device: str) -> float:
 
 
 def _falling(rates: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
-    """By size, none below that of a larger copy: what is small could be done in one of its parts,
-    but for the time that a call takes, which is no limit of the memory."""
+    """Rates by size; a smaller copy is at least as fast as a larger one.
+
+    A small copy loses time only to call overhead, which is not a limit of the memory."""
     found, highest = [], 0.0
     for nbytes in sorted(rates, reverse=True):
         highest = max(highest, rates[nbytes])
@@ -253,7 +255,7 @@ def _is_old(kept: Ceilings) -> bool:
 
 
 def _products(dtype: torch.dtype, device: str, size: int) -> list[Callable[[], object]]:
-    """Ways to multiply two matrices; which library is the fastest depends on the machine."""
+    """Matrix products of several libraries; which one is the fastest depends on the machine."""
     a = torch.ones(size, size, dtype=dtype, device=device)
     ways: list[Callable[[], object]] = [partial(torch.mm, a, a)]
     if device == "cpu" and dtype == torch.float32 and torch.backends.mkldnn.is_available():
@@ -263,7 +265,7 @@ def _products(dtype: torch.dtype, device: str, size: int) -> list[Callable[[], o
 
 
 def _fastest(work: Callable[[], object], calls: int, gpu: bool) -> float:
-    """Seconds of a call, in the quickest of as many samples as fit into `SECONDS_EACH`."""
+    """Seconds of a call: the fastest of the samples taken within `SECONDS_EACH`."""
     work()
     start = clock_of(gpu)
     took: list[float] = []

@@ -1,4 +1,4 @@
-"""What a benchmark tells while it runs; the default says nothing.
+"""The progress of a running benchmark; the default shows nothing.
 
 Bars in terminals and in notebooks are subclasses: they see finished values and change nothing.
 """
@@ -13,7 +13,7 @@ from inductor_lab.compiler.base.display import live_benchmark
 
 
 class Progress:
-    """Told how far a benchmark is (0 to 1), what it does now, and what it has so far."""
+    """Called with the completed share (0 to 1), the current step, and the results so far."""
 
     def told(self, done: float, doing: str, result: Any) -> None:
         """Between two steps, and between two rounds of timing."""
@@ -66,6 +66,6 @@ class TerminalProgress(Progress):
 
 
 def usual_progress() -> Progress:
-    """A live view in a notebook, a bar in a terminal, nothing where nobody looks."""
+    """A live view in a notebook, a bar in a terminal, nothing otherwise."""
     shown = live_benchmark() if "IPython" in sys.modules else None
     return shown if shown is not None else TerminalProgress()

@@ -1,4 +1,4 @@
-"""One function, several compilers: compiled cold and warm, compared, then timed in turns.
+"""Compare compilers on one function: compile cold and warm, compare results, time interleaved.
 
 Inductor: `torch._dynamo.utils.timed`, and its `benchmarks/dynamo` folder, in which each backend
 runs in a process of its own.
@@ -36,13 +36,13 @@ from inductor_lab.notebook.language import say, translate
 
 FEWEST_ROUNDS = 7
 BETWEEN_UPDATES = 0.2
-"""Seconds between two looks at a running benchmark."""
+"""Seconds between two updates of the progress bar."""
 
 DREW = "random numbers are drawn, each compiler's own: results cannot be compared"
 KERNEL_SECONDS = 1.0
 KERNEL_TRIES = 3
 WARM_SHARE = 0.2
-"""Of the time of a cold compile, for the progress bar."""
+"""Estimated time of a warm compile, as a share of a cold one, for the progress bar."""
 
 
 @checked
@@ -64,24 +64,24 @@ def bench(
     """Compare our compiler with others on `fn(*args, **kwargs)`.
 
     against   `"eager"`, `"inductor"` (stock torch.compile), another backend's name, or a function
-              that takes the same arguments; or several: all are compared with the first
+              with the same arguments; or a list: all are compared with the first one
     modes     for our compiler and for stock: default, reduce-overhead, max-autotune, ...
-    backward  time the gradient of the summed results too; None: where the call leaves one to take
+    backward  time the gradient of the summed results too; None: if a result requires grad
     options   for our compiler, as `lab.inspect` takes them
-    seconds   for timing, after everything is compiled; at least seven rounds are made
+    seconds   for timing, after all compiles; at least seven rounds are made
     cold      measure compile times too, with empty caches on disk; stock takes about 10 s for that
     kernels   time each of our kernels against the limits of this machine
 
-    Results are compared before anything is timed.  Arguments are copied first, and the state of a
-    function (buffers, parameters, an optimizer's state, closures) is put back before each first
-    call and in the end, so one that changes them does no harm.  Ctrl-C returns what was measured
-    until then.  What torch.compile has compiled before is forgotten (`torch.compiler.reset`).
+    Results are compared before the timing.  Arguments are copied first.  The state of a function
+    (buffers, parameters, an optimizer's state, closures) is restored before each first call and at
+    the end.  Ctrl-C returns what was measured until then.  `torch.compiler.reset` drops functions
+    that were compiled before.
 
-    Raises BadOption for an unknown backend or mode, and what `fn` itself raises; a compiler that
-    fails stands in the table with its error.
+    Raises BadOption for an unknown backend or mode, and the exceptions of `fn`.  If a compiler
+    fails, its error is in the table.
     """
     if not against:
-        raise BadArguments("nobody to compare with", todo='for example against=["eager"]')
+        raise BadArguments("nothing to compare with", todo='for example against=["eager"]')
     against = [against] if isinstance(against, str) or callable(against) else list(against)
     asked = options if isinstance(options, Options) else Options.make(dict(options or {}))
     name = title or getattr(fn, "__name__", type(fn).__name__)
@@ -110,7 +110,7 @@ def bench(
 
 @dataclass
 class _Run:
-    """A benchmark on its way: who takes part, and what is known so far."""
+    """The state of a running benchmark: its contenders and the results so far."""
 
     fn: Callable[..., Any]
     args: tuple[Any, ...]
@@ -131,10 +131,10 @@ class _Run:
     done: float = 0.0
     whole: float = 1.0
 
-    # ---- telling --------------------------------------------------------------------------------
+    # ---- progress -------------------------------------------------------------------------------
 
     def plan(self, cold: bool, seconds: float, kernels: bool) -> None:
-        """About how long it will take, for the progress bar."""
+        """Estimate the duration, for the progress bar."""
         compiling = sum(way.expected_seconds for way in self.ways)
         self.whole = compiling * (WARM_SHARE + cold) + seconds + kernels * KERNEL_SECONDS
 
@@ -143,16 +143,16 @@ class _Run:
         self.tell(doing)
 
     def tell_phase(self, phase: str) -> None:
-        """Our compiler enters a phase."""
+        """Show the phase that our compiler enters."""
         self.tell(f"{self.doing} ({phase})")
 
     def tell(self, text: str, more: float = 0.0) -> None:
-        """`more` seconds of what is under way are done."""
+        """Update the progress bar; `more` is the elapsed time of the current step in seconds."""
         done = min((self.done + more) / self.whole, 1.0)
         self.progress.told(done, translate(text), self.result())
 
     def note(self, way: Way, **known: Any) -> None:
-        """Something about a contender is known now."""
+        """Add results of a contender."""
         old = self.contenders.get(way.name, Contender(way.name))
         self.contenders[way.name] = replace(old, **known)
 
@@ -167,11 +167,11 @@ class _Run:
     # ---- measuring ------------------------------------------------------------------------------
 
     def compile_cold(self) -> None:
-        """Each compiler with nothing on disk, first on a function that is hardly there."""
+        """Time each compiler with empty caches: first on `x + 1`, then on the function."""
         for way in self.ways:
             self.note(way)
             if not way.compiles:
-                self.attempt(way, self.job(way.make(self.fn)))  # an error of `fn` is told at once
+                self.attempt(way, self.job(way.make(self.fn)))  # an error of `fn` is raised at once
                 continue
             patience = ", which takes ten seconds or more" if way.kind == STOCK else ""
             with caches_in(self.folders[way.name]):
@@ -185,7 +185,7 @@ class _Run:
             self.done += way.expected_seconds
 
     def compile_warm(self) -> dict[str, Callable[[], Any]]:
-        """Everybody's job, ready to be timed, its results compared with those of the first."""
+        """Compile each contender again, compare its results with the first, return jobs to time."""
         jobs: dict[str, Callable[[], Any]] = {}
         expected, drew = None, False
         args, kwargs = copied((self.args, self.kwargs))
@@ -217,7 +217,7 @@ class _Run:
         return jobs
 
     def note_equal_code(self) -> None:
-        """A mode that changes nothing here is told by what was generated."""
+        """Note modes that generate the same code as an earlier mode."""
         seen: dict[tuple[str, ...], str] = {}
         for way in self.ways:
             if way.code is not None and way.code.texts:
@@ -226,7 +226,7 @@ class _Run:
                     self.note(way, note=f"changes nothing here: same code as {first}")
 
     def time(self, jobs: Mapping[str, Callable[[], Any]], seconds: float) -> None:
-        """In turns, keeping what there is after each round."""
+        """Time all jobs interleaved; keep the results after each round."""
         self.start("timing")
         started = told = time.perf_counter()
 
@@ -243,7 +243,7 @@ class _Run:
         self.done += seconds
 
     def time_kernels(self, options: Options) -> None:
-        """Each kernel of ours alone, unless each call needs new ones."""
+        """Time each of our kernels, unless every call recompiles."""
         self.start("timing each kernel")
         args, kwargs = copied((self.args, self.kwargs))
         compilation = inspect(self.fn, *args, options=options, **kwargs)
@@ -255,19 +255,19 @@ class _Run:
                     break
 
     def job(self, fn: Callable[..., Any]) -> Job:
-        """The work on arguments of its own."""
+        """The function with its own copies of the arguments."""
         args, kwargs = copied((self.args, self.kwargs))
         return Job(fn, args, kwargs, self.backward)
 
     def attempt(self, way: Way, run: Callable[[], Any]) -> tuple[float | None, Any]:
-        """Seconds of a first call and its results; what a compiler raises goes into the table."""
+        """Seconds and results of a first call; an exception of a compiler goes into the table."""
         if way.name in self.contenders and self.contenders[way.name].failure:
             return None, None
         self.note(way)
         self.kept.put_back()
         start = time.perf_counter()
         try:
-            with warnings.catch_warnings():  # the table says so: `note_equal_code`
+            with warnings.catch_warnings():  # `note_equal_code` reports it in the table
                 warnings.filterwarnings("ignore", ".* has no effect on a CPU", NothingToChange)
                 found = run()
             if torch.cuda.is_available():
@@ -284,7 +284,7 @@ class _Run:
 
 
 def copied(values: Any, done: dict[int, Any] | None = None) -> Any:
-    """Arguments with tensors and arrays of their own; what was one tensor stays one."""
+    """Copies of tensors and arrays; a tensor that occurs twice is copied once."""
     done = {} if done is None else done
     if id(values) in done:
         return done[id(values)]
@@ -314,6 +314,6 @@ def describe(value: Any) -> str:
 
 
 def device_of(results: Any) -> str:
-    """Where the first tensor of the results lives."""
+    """The device of the first tensor of the results."""
     devices = (str(v.device) for v in values_in(results) if isinstance(v, torch.Tensor))
     return next(devices, "cpu")

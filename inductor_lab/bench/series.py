@@ -14,7 +14,7 @@ Whole = TypeVar("Whole")
 
 
 class Part(Progress):
-    """Progress of one benchmark out of several, told to the progress of all."""
+    """Progress of one benchmark of several, passed on to the progress of all."""
 
     def __init__(self, outer: Progress, before: int, count: int, tell: Callable[..., Any]) -> None:
         self._outer, self._before, self._count, self._tell = outer, before, count, tell

@@ -50,7 +50,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Every setting beside the process as it is; made by `surroundings`."""
+    """Every setting compared with the unchanged process; made by `surroundings`."""
 
     settings: tuple[Setting, ...]
     timings: Timings
@@ -88,7 +88,7 @@ def settings() -> Iterator[Setting]:
 
 
 def surroundings(rounds: int = ROUNDS) -> Surroundings:
-    """Run the work under each setting, in turns."""
+    """Run the work under each setting, interleaved."""
     found = tuple(settings())
     seconds: dict[str, list[float]] = {}
     with ExitStack() as stack:

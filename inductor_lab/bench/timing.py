@@ -1,8 +1,8 @@
-"""Timing that can be trusted: callables take turns in one process.
+"""Reliable timing: callables are interleaved in one process.
 
-A machine gets slower and faster while one measures (clock, heat, neighbours).  Two programs that
-are timed one after the other meet two machines; programs that take turns, round by round, meet the
-same one, and the ratio of one round is worth more than the ratio of two averages.
+The speed of a machine changes during a measurement (clock rate, heat, other programs).  Programs
+that are timed one after the other run under different conditions.  Interleaved programs run under
+the same conditions in each round, so per-round ratios are more exact than a ratio of averages.
 
 Inductor: `do_bench` in `runtime/benchmarking.py`, which times one callable at a time.
 """
@@ -30,12 +30,12 @@ HEAD_START = 500_000
 SAME = 1.03
 """Speeds that differ by less than this factor are called the same."""
 SHORTEST_SAMPLE = 200e-6
-"""Seconds; quicker calls are repeated within a sample, so that the clock's grain is small."""
+"""Seconds; faster calls are repeated within a sample, because of the clock's resolution."""
 
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds per call of each callable, one entry a round; those of one round belong together."""
+    """Seconds per call of each callable, one entry for each round."""
 
     seconds: Mapping[str, tuple[float, ...]]
 
@@ -44,7 +44,7 @@ class Timings:
         return len(next(iter(self.seconds.values()), ()))
 
     def median_ms(self, name: str) -> float:
-        """Milliseconds of the middle round."""
+        """The median in milliseconds."""
         return statistics.median(self.seconds[name]) * 1e3
 
     def spread(self, name: str) -> float:
@@ -109,12 +109,12 @@ def compare(
     after_round: Callable[[Callable[[], Timings]], None] | None = None,
     **kwargs: Any,
 ) -> Timings:
-    """Time `f(*args, **kwargs)` for each function, in turns.
+    """Time `f(*args, **kwargs)` for each function, interleaved.
 
     Runs `rounds` rounds, or as many as fit into `seconds`, but never fewer than `at_least`.  Every
-    other round goes backwards, so that nobody always follows the same one.  A GPU's work is waited
-    for.  `after_round(so_far)` is called between rounds; `so_far()` gives all whole rounds, even if
-    an exception has ended the last one.
+    second round has the reverse order, so that a function does not always follow the same one.
+    Each sample waits for the GPU.  `after_round(so_far)` is called between rounds; `so_far()`
+    returns all complete rounds, even if an exception has ended the last one.
     """
     wait = torch.cuda.synchronize if torch.cuda.is_available() else _nothing
     repeats = {name: _repeats(f, args, kwargs, wait) for name, f in functions.items()}
@@ -138,7 +138,7 @@ def compare(
 
 
 def _repeats(function: Callable[..., Any], args: Any, kwargs: Any, wait: Callable[[], None]) -> int:
-    """Warm up, and find how many calls make a sample long enough."""
+    """Warm up, and compute how many calls a sample needs."""
     quickest = min(_sample(function, args, kwargs, 1, wait) for _ in range(WARMUP_CALLS))
     return max(1, min(1000, int(SHORTEST_SAMPLE / max(quickest, 1e-9))))
 
@@ -146,7 +146,7 @@ def _repeats(function: Callable[..., Any], args: Any, kwargs: Any, wait: Callabl
 def _sample(
     function: Callable[..., Any], args: Any, kwargs: Any, calls: int, wait: Callable[[], None]
 ) -> float:
-    """Seconds per call, the mean of some calls in a row."""
+    """Seconds per call, the mean of consecutive calls."""
     wait()
     start = time.perf_counter()
     for _ in range(calls):
@@ -156,10 +156,10 @@ def _sample(
 
 
 def clock_of(gpu: bool) -> Callable[[], Callable[[], Callable[[], float]]]:
-    """A clock for one stretch of work: `stop = start()`, `seconds = stop()`, then `seconds()`.
+    """A clock for one piece of work: `stop = start()`, `seconds = stop()`, then `seconds()`.
 
-    A GPU has its own: it is kept busy first, so that what the host does meanwhile, such as
-    launching, does not count.
+    A GPU uses CUDA events.  It is kept busy first, so that the time for launches on the host does
+    not count.
     """
     return _start_on_gpu if gpu else _start
 
@@ -193,7 +193,7 @@ def _start_on_gpu() -> Callable[[], Callable[[], float]]:
 
 
 def _range(low: float, high: float) -> str:
-    """`1.9 to 2.3x`, `2x`; never `1x`, which is no difference.
+    """`1.9 to 2.3x`, `2x`; never `1x`, which would mean no difference.
 
     >>> _range(1.92, 2.31), _range(2.0, 2.01), _range(1.001, 1.06), _range(12.3, 104.9)
     ('1.9 to 2.3x', '2x', 'up to 1.06x', '12 to 105x')
@@ -213,7 +213,7 @@ def _times(ratio: float) -> str:
 
 
 def _half_quartiles(samples: Sequence[float]) -> float:
-    """Half the distance of the quartiles; 0 for a single sample."""
+    """Half the interquartile range; 0 for a single sample."""
     if len(samples) < 2:
         return 0.0
     low, _, high = statistics.quantiles(samples, n=4)
@@ -221,7 +221,7 @@ def _half_quartiles(samples: Sequence[float]) -> float:
 
 
 def _rank(rounds: int) -> int:
-    """How many of the smallest and largest values lie outside of a median's 95 % interval."""
+    """How many of the smallest and largest values are outside of the median's 95 % interval."""
     return max(0, int(rounds / 2 - 0.98 * math.sqrt(rounds)) - 1)
 
 

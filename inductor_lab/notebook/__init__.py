@@ -1,1 +1,1 @@
-"""What `%%compile` does with a cell: which of its calls are compiled, and how a mistake is told."""
+"""`%%compile`: which calls of a cell are compiled, and how errors are reported."""

@@ -5,7 +5,7 @@
 
     translate("they are 9 steps apart")       in Chinese: "两者相隔 9 步"
 
-The English text is the key; `texts.toml`, the one table, has the Chinese beside it.  A document of
+The English text is the key; `texts.toml`, the one table, has the Chinese next to it.  A document of
 the explorer carries its part of the table, which `say` of say.js reads.
 """
 
