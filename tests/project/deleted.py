@@ -109,7 +109,10 @@ def compare(options: dict[str, Any], wide: bool) -> None:
         fast = torch.compile(program, backend="inductor_lab", options=options)
         for _ in range(2):
             for ours, eager in zip(fast(), program(), strict=True):
-                assert_close(ours, eager, rtol=1e-3, atol=1e-4, msg=lambda m, n=name: f"{n}: {m}")
+                assert_close(
+                    ours, eager, rtol=1e-3, atol=1e-4, equal_nan=True,
+                    msg=lambda m, n=name: f"{n}: {m}",
+                )  # fmt: skip
 
 
 def main() -> None:
