@@ -37,8 +37,8 @@ WAYS: Mapping[str, Callable[[Any], Any]] = {
     "ours graphs": lambda f: lab.compile(f, mode="reduce-overhead"),
     TUNED: lambda f: lab.compile(f, mode="max-autotune-no-cudagraphs"),
 }
-"""Ways to run a function; with CUDA graphs in those that say so.  Measured blocks are for whoever
-asks for them: each kernel is compiled a dozen times."""
+"""Name → how to compile a function, some with CUDA graphs.  Tuned blocks are optional: each kernel
+is compiled a dozen times."""
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 4e-2}
 """Relative to the largest value of a result."""
 SLACK = 3.0

@@ -1,6 +1,6 @@
-"""What is measured: kernels, an optimizer's step, NumPy code.  Sizes are those of real layers.
+"""The workloads: kernels, an optimizer step, NumPy code.  Sizes are those of real layers.
 
-Whole models are in `models.py`.
+Models are in `models.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Built: TypeAlias = tuple[Function, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Workload:
-    """`build()` gives a function and its arguments, the same ones each time.
+    """`build()` returns a function and its arguments, the same ones each time.
 
     gradient   forward and backward are timed together
     streams    nothing but memory should limit it: it is compared with a copy of as many bytes
@@ -47,7 +47,7 @@ def kernel(
 
 
 def operator(*given: Any, **more: Any) -> Workload:
-    """The same, told apart in the results."""
+    """A `kernel` workload of the kind "operator"."""
     return replace(kernel(*given, **more), kind="operator")
 
 

@@ -1,4 +1,4 @@
-"""The work that is timed and compared: a call, and its gradient where that is asked for."""
+"""The work that is timed and compared: a call, with its gradient if requested."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ USUAL_TOLERANCE = 1e-4
 class Job:
     """What is timed: the call alone, or results and the gradients of all leaves if `backward`.
 
-    The gradient is that of the sum of all results.  Leaves are found at the ends of the autograd
-    graph, arguments and parameters alike, in the first two runs; later ones do not look again,
-    unless each call makes a leaf of its own.
+    The gradient is that of the sum of all results.  The first two runs find the leaves of the
+    autograd graph, arguments and parameters alike.  Later runs reuse them, unless each call creates
+    a new leaf.
 
-    backward  None: whether there is a gradient to take, the first run tells.  There is none where
-              the call has taken it itself, as a training step does.
+    backward  None: the first run checks whether a result requires grad.  A training step, which
+              computes its own gradient, has none.
     """
 
     def __init__(

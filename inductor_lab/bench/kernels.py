@@ -1,8 +1,8 @@
-"""Every kernel and library call of a compilation, timed where it runs: in the program itself.
+"""Time every kernel and library call of a compilation inside the running program.
 
-A host program finds its kernels and libraries by name.  While it is measured, those names lead to
-the same callables with a clock around them; so a kernel meets the buffers, the values and the
-caches that it meets in real use.  Afterwards the names are as they were.
+A host program finds its kernels and libraries by name.  During the measurement these names refer
+to the same callables with a timer, so a kernel runs with its real buffers, values and caches.
+Afterwards the names are restored.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def running(parts: Sequence[CompiledPart], clocks: Mapping[int, Clock]) -> Itera
 def with_times(
     compilation: AnyRecord, clocks: Mapping[int, Clock], call_seconds: float
 ) -> tuple[AnyRecord, Mapping[str, Ceilings]]:
-    """The compilation with what its parts' clocks have told, and the limits of each device."""
+    """The compilation with the times of its parts' clocks, and the limits of each device."""
     parts = [part for part in compilation.parts if id(part) in clocks]
     steps = {id(part): _steps(part, clocks[id(part)]) for part in parts}
     roofs = _roofs([step for found in steps.values() for step in found])
@@ -208,10 +208,10 @@ class Tick:
 
 @dataclass(frozen=True)
 class Clock:
-    """Every call of the steps of one part, in order; `gpu` says whose clock counts.
+    """Every call of the steps of one part, in order; `gpu`: measure with CUDA events.
 
-    Calls that other threads make meanwhile are theirs.  (On a GPU autograd has a thread of its own
-    for backwards, so there all calls count.)
+    Calls from other threads do not count.  (On a GPU autograd runs backwards in its own thread, so
+    there all calls count.)
     """
 
     gpu: bool

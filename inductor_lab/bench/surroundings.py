@@ -1,8 +1,8 @@
-"""What threads, their places and the allocator give on this machine: measured, not preached.
+"""Measure the effect of thread counts, thread affinity and the allocator on this machine.
 
-Each setting has a process of its own, as most can only be set when a process begins.  All of them
-wait; then they take turns with the same work, round by round, so that a machine that gets slower
-does so for all (see `timing.py`).  `inductor-lab doctor --measure` prints the table.
+Each setting has a process of its own, because most can only be set when a process starts.  The
+processes run the same work interleaved, round by round, so that changes of the machine's speed
+affect all of them (see `timing.py`).  `inductor-lab doctor --measure` prints the table.
 """
 
 from __future__ import annotations

@@ -18,8 +18,6 @@ FOLDERS = ("inductor_lab", "widgets", "benchmarks", "deploy", "tests")
 # Folders and files that still have to be rewritten.  A new file is not added here.
 TO_DO: tuple[str, ...] = (
     "benchmarks/cpu.py",
-    "benchmarks/gpu_measure.py",
-    "benchmarks/workloads.py",
     "deploy/jupyterhub",
     "docs/classroom.md",
     "docs/stock.md",
