@@ -34,6 +34,7 @@ _HOMES = {
     "lowers": "api.override",
     "override": "api.override",
     "compare": "stock.compare",
+    "compiles": "contracts.contract",
     "read_trace": "stock.trace_log",
     "recompiles": "debug.recompiles.watch_recompiles",
     "release_memory": "compiler.accelerators",

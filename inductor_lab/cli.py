@@ -65,6 +65,17 @@ def _refused(message: str, code: int = 2) -> int:
     return code
 
 
+def _add_notebook_commands(commands: Any) -> None:
+    notebooks = commands.add_parser("notebooks", help="copy the notebooks to a folder of yours")
+    notebooks.add_argument("folder", type=Path, nargs="?", default=Path("notebooks"))
+    notebooks.set_defaults(run=_notebooks)
+
+    warm = commands.add_parser("warm", help="run notebooks to fill the compile cache")
+    warm.add_argument("paths", nargs="+", type=Path, metavar="NOTEBOOK", help="or a folder of them")
+    warm.add_argument("--into", type=Path, metavar="FOLDER", help="of a cache that a class shares")
+    warm.set_defaults(run=_warm)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="inductor-lab", description=__doc__)
     parser.add_argument("--version", action="version", version=f"inductor-lab {__version__}")
@@ -101,14 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     trace.add_argument("-o", "--output", type=Path, default=Path("trace.html"))
     trace.set_defaults(run=_trace)
 
-    notebooks = commands.add_parser("notebooks", help="copy the notebooks to a folder of yours")
-    notebooks.add_argument("folder", type=Path, nargs="?", default=Path("notebooks"))
-    notebooks.set_defaults(run=_notebooks)
-
-    warm = commands.add_parser("warm", help="run notebooks to fill the compile cache")
-    warm.add_argument("paths", nargs="+", type=Path, metavar="NOTEBOOK", help="or a folder of them")
-    warm.add_argument("--into", type=Path, metavar="FOLDER", help="of a cache that a class shares")
-    warm.set_defaults(run=_warm)
+    _add_notebook_commands(commands)
 
     doctor = commands.add_parser("doctor", help="check this machine and list what is missing")
     doctor.add_argument("--measure", action="store_true", help="time thread counts and allocators")

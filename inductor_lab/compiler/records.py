@@ -314,6 +314,11 @@ class Record(Shown):
         return 1 - self.after.bytes / self.before.bytes if self.before.bytes else 0.0
 
     @property
+    def sizes(self) -> dict[Any, Any]:
+        """What TorchDynamo remembers of the sizes of the inspected call's arguments."""
+        return {} if self.call is None else self.call.sizes
+
+    @property
     def total_seconds(self) -> float:
         """Compile time of the call, including capture."""
         return self.seconds.get("total", 0.0)

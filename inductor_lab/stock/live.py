@@ -63,7 +63,8 @@ def inspect_stock(
     dynamic = options.dynamic
     backend = _backend(options.mode, dynamic)
     compiled = torch.compile(fn, backend=backend, fullgraph=options.fullgraph, dynamic=dynamic)
-    fresh = torch_api.fresh_compile({})
+    sizes: dict[Any, Any] = {}
+    fresh = torch_api.fresh_compile(sizes)
     with recording(_everything) as record, fresh, _settings():
         with _logs(record.events), watch.phase("total"):
             result = compiled(*args, **kwargs)
@@ -84,6 +85,7 @@ def inspect_stock(
         result=result,
         compiled=compiled,
         arguments=(args, dict(kwargs), torch.is_grad_enabled()),
+        sizes=sizes,
     )
 
 

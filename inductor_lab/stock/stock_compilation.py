@@ -159,7 +159,8 @@ class StockCompilation(Shown):
     """One call compiled by stock `torch.compile`, or one compile id of a trace log.
 
     The fields are those of `Compilation`.  `problems` says what could not be read; `arguments` are
-    those of the live call: args, kwargs, and whether gradients were on.
+    those of the live call: args, kwargs, and whether gradients were on; `sizes` is what TorchDynamo
+    remembers of the sizes of its arguments.
     """
 
     name: str
@@ -173,6 +174,7 @@ class StockCompilation(Shown):
     result: Any = field(default=None, metadata={"live": True})
     compiled: Any = field(default=None, metadata={"live": True})
     arguments: Any = field(default=None, metadata={"live": True})
+    sizes: dict[Any, Any] = field(default_factory=dict, metadata={"live": True})
 
     @property
     def parts(self) -> tuple[StockPart, ...]:

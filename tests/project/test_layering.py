@@ -40,7 +40,9 @@ COMPILER = PACKAGE / "compiler"
 OVER_ALL_PHASES = {"pipeline", "records", "overrides", "accelerators"}
 
 # Folders that stand above the whole compiler.
-ABOVE = {"api", "bench", "course", "debug", "distributed", "notebook", "saved", "stock"}
+ABOVE = {
+    "api", "bench", "contracts", "course", "debug", "distributed", "notebook", "saved", "stock"
+}  # fmt: skip
 
 
 def imports(path: Path) -> Iterator[str]:
