@@ -54,7 +54,7 @@ class Contract:
     conditions: tuple[Condition, ...]
     agrees: str
     compiler: str
-    options: Mapping[str, Any]
+    options: dict[str, Any]
 
     def check(self, calls: list[tuple[Any, ...]]) -> Facts:
         """Compile the calls and check every condition; raises ContractBroken."""
@@ -102,8 +102,9 @@ def compiles(
     def decorate(test: Callable[..., Any]) -> Callable[..., None]:
         @functools.wraps(test)
         def checked(*args: Any, **kwargs: Any) -> None:
-            made = test(*args, **kwargs)
-            contract.check(list(made) if python_inspect.isgenerator(made) else [made])
+            made: Any = test(*args, **kwargs)
+            several = python_inspect.isgeneratorfunction(test)
+            contract.check(list(made) if several else [made])
 
         return checked
 

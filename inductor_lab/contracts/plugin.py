@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Tell the contracts of a test its name and its files."""
-    contract = sys.modules.get(MODULE)
+    contract: Any = sys.modules.get(MODULE)
     if contract is None:
         return (yield)
     config, before = item.config, contract.place
