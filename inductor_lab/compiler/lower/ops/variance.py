@@ -1,25 +1,31 @@
-"""Variances: the mean of squared differences from the mean, in two passes over the data.
+"""Variances: the mean of squared differences from the mean.
 
-    var(x, dim 1)     mean[i] = (sum over r of x[i, r]) / n
-                      squares[i] = sum over r of (x[i, r] - mean[i])²
+A sum of equal numbers is rounded, and the error of their mean would count as a difference, which a
+norm makes as large as one.  So all sums are of differences from a guess, which is one of the
+values.  A CPU sums float32 and narrower values in double, in one pass over the data:
+
+    guess[i] = x[i, 0]
+    off[i] = sum over r of x[i, r] - guess[i]
+    squares[i] = (sum over r of (x[i, r] - guess[i])²) - off[i]² / n
+
+The subtraction cancels at most the factor n, if the guess is an outlier; double has the bits.
+Where sums are no wider than the data (float64, Triton), there are two passes.  The second one
+corrects the mean, which an outlier as the guess makes inexact:
+
+    center[i] = guess[i] + off[i] / n
+    rest[i] = sum over r of x[i, r] - center[i]
+    squares[i] = (sum over r of (x[i, r] - center[i])²) - rest[i]² / n
+    mean[i] = center[i] + rest[i] / n
 
 On a GPU, variances over several dimensions are combined from parts that fit in one block, so that
 the data is read once, unless the GPU keeps the rows (`lower/passes/gpu_rows.py`):
 
     x[16, 64, 112, 112], dims 0, 2, 3     4 parts of 28 * 112 elements of each image and channel
 
-A sum of equal numbers is rounded, so their computed mean may differ from them, and a norm would
-scale this error up to one.  Therefore the mean is the first element plus the mean of the
-differences from it, unless the accumulator is wider than the data, so that the sum is exact.  If
-adjacent elements in memory belong to different results (channels last), this guess of the mean
-makes one loop per part sufficient:
+If adjacent elements in memory belong to different results (channels last), a part is computed in
+one pass.  Its guess is the median of three values, so that a single outlier is never the guess.
 
-    guess[p, i] = x[p, 0, i]
-    off[p, i] = sum over r of x[p, r, i] - guess[p, i]
-    squares[p, i] = (sum over r of (x[p, r, i] - guess[p, i])²) - off[p, i]² / n
-
-The guess is one of the values, so the rounding error grows by at most a factor of n.
-
+Chan, Golub and LeVeque: Algorithms for computing the sample variance (1983).
 Inductor: `lowering.py`, `var_mean_helper_`; `ir.py`, `WelfordReduction`.
 """
 
@@ -60,25 +66,20 @@ aten = torch.ops.aten
 def var(
     build: Builder, x: TensorValue, dims: Any = None, correction: Any = 1, keepdim: bool = False
 ) -> TensorValue:
-    """Mean of the squared differences from the mean, or its root, in two passes over the data.
-
-    On a CPU in double, as in eager mode: differences of numbers far from zero have few correct bits
-    in float32.
-    """
+    """Mean of the squared differences from the mean, or its root."""
     space = space_of(x, dims, keepdim)
-    wide = accumulator(x.dtype) if in_triton(x.device, build.options) else torch.float64
-    _, squares = _mean_and_squares(build, x, space, build.result.having(wide))
+    _, squares = _mean_and_squares(build, x, space, build.result)
     return _variance_of(build, squares, space, correction, build.result)
 
 
-@lowers(aten.var_mean.correction)
+@lowers(aten.var_mean.correction, aten.std_mean.correction)
 def var_mean(
     build: Builder, x: TensorValue, dims: Any = None, correction: Any = 1, keepdim: bool = False
 ) -> tuple[TensorValue, TensorValue]:
-    """The variance, and the mean that it uses."""
+    """The variance or its root, and the mean from which it is taken."""
     space = space_of(x, dims, keepdim)
     spread, middle = build.tensors
-    center, squares = _mean_and_squares(build, x, space, middle.having(accumulator(x.dtype)))
+    center, squares = _mean_and_squares(build, x, space, middle)
     rounded = build.rounded(center, middle)
     return _variance_of(build, squares, space, correction, spread), rounded
 
@@ -86,50 +87,74 @@ def var_mean(
 def _mean_and_squares(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
-    """The mean, and the sum of squared differences from it."""
-    triton = in_triton(x.device, build.options)
-    if triton and not _gpu_keeps_rows(build, x, space, meta):
-        if parts := _parts_of_moments(build, x, space):
-            return _moments_of_parts(build, x, space, meta, *parts)
-    return _in_two_passes(build, x, space, meta)
+    """The mean, and the sum of squared differences from it, in the dtype of the sums."""
+    sums = meta.having(accumulator(x.dtype))
+    if in_triton(x.device, build.options):
+        if not _gpu_keeps_rows(build, x, space, sums):
+            if parts := _parts_of_moments(build, x, space):
+                return _moments_of_parts(build, x, space, sums, *parts)
+    elif x.dtype != torch.float64:
+        sums = meta.having(torch.float64)
+        if _has_first(build, space):
+            return _in_one_pass(build, x, space, sums, _element(build, x, space, sums.dtype))
+    return _in_two_passes(build, x, space, sums)
+
+
+def _in_one_pass(
+    build: Builder, x: TensorValue, space: Space, meta: TensorMeta, guess: Expr
+) -> tuple[TensorValue, TensorValue]:
+    """The moments from sums about a guess of the mean."""
+    away = _difference_from(build, x, space, guess)
+    off = _sum(build, away, space, meta)
+    about = _sum(build, build.op("square", away), space, meta)
+    mean_off = build.op("truediv", off, build.const(space.count, meta.dtype))
+    squares = build.op("sub", about, build.op("mul", off, mean_off))
+    return (
+        build.pointwise(build.op("add", guess, mean_off), meta),
+        build.pointwise(build.op("maximum", build.const(0, meta.dtype), squares), meta),
+    )
 
 
 def _in_two_passes(
     build: Builder, x: TensorValue, space: Space, meta: TensorMeta
 ) -> tuple[TensorValue, TensorValue]:
-    """The mean, and the sum of the squared differences from it."""
-    has_first = all(build.is_sure(0, 0, axis.size) for axis in space.reduce_axes)
-    if has_first and meta.dtype == x.dtype:
-        center = _from_first(build, x, space, meta)[-1]
+    """The same about a mean, so that the second pass only corrects its rounding."""
+    if _has_first(build, space):
+        guess = _element(build, x, space, meta.dtype)
+        off = _sum(build, _difference_from(build, x, space, guess), space, meta)
+        mean_off = build.op("truediv", off, build.const(space.count, meta.dtype))
+        center = build.pointwise(build.op("add", guess, mean_off), meta)
     else:
         center = mean_over(build, x, space, meta)
-    away = _difference_from(build, x, space, build.load(center, identity(space.shape)))
-    return center, reduce_to(build, "sum", build.op("square", away), space, meta)
+    return _in_one_pass(build, x, space, meta, build.load(center, identity(space.shape)))
 
 
-def _in_one_pass(
-    build: Builder, x: TensorValue, space: Space, meta: TensorMeta
-) -> tuple[TensorValue, TensorValue]:
-    """The same in one loop, with the first element as a guess of the mean."""
-    away, off, mean_off, center = _from_first(build, x, space, meta)
-    about = reduce_to(build, "sum", build.op("square", away), space, meta)
-    too_much = build.op("mul", off, mean_off)
-    squares = build.op("sub", build.load(about, identity(space.shape)), too_much)
-    return center, build.pointwise(build.op("maximum", build.const(0, meta.dtype), squares), meta)
+def _has_first(build: Builder, space: Space) -> bool:
+    """Is there an element to guess the mean from?"""
+    return all(build.is_sure(0, 0, axis.size) for axis in space.reduce_axes)
 
 
-def _from_first(
-    build: Builder, x: TensorValue, space: Space, meta: TensorMeta
-) -> tuple[Expr, Expr, Expr, TensorValue]:
-    """The difference of each value from the first one, the sum and mean of the differences, and the
-    mean."""
-    first = dict.fromkeys(space.reduce_axes, ZERO)
-    at = tuple(index.substitute(first) for index in space.at)
-    guess = build.convert(build.load(x, at), meta.dtype)
-    away = _difference_from(build, x, space, guess)
-    off = build.load(reduce_to(build, "sum", away, space, meta), identity(space.shape))
-    mean_off = build.op("truediv", off, build.const(space.count, meta.dtype))
-    return away, off, mean_off, build.pointwise(build.op("add", guess, mean_off), meta)
+def _element(
+    build: Builder, x: TensorValue, space: Space, dtype: torch.dtype, third: int = 0
+) -> Expr:
+    """The first element of each result, or one at a third or two of each reduced axis."""
+    place = {
+        axis: ZERO + (axis.size * third // 3 if isinstance(axis.size, int) else 0)
+        for axis in space.reduce_axes
+    }
+    at = tuple(index.substitute(place) for index in space.at)
+    return build.convert(build.load(x, at), dtype)
+
+
+def _median(build: Builder, x: TensorValue, space: Space, dtype: torch.dtype) -> Expr:
+    """The median of three elements: no single outlier, and the number itself of equal ones."""
+    a, b, c = (_element(build, x, space, dtype, third) for third in range(3))
+    larger = build.op("minimum", build.op("maximum", a, b), c)
+    return build.op("maximum", build.op("minimum", a, b), larger)
+
+
+def _sum(build: Builder, body: Expr, space: Space, meta: TensorMeta) -> Expr:
+    return build.load(reduce_to(build, "sum", body, space, meta), identity(space.shape))
 
 
 def _difference_from(build: Builder, x: TensorValue, space: Space, center: Expr) -> Expr:
@@ -226,8 +251,11 @@ def _moments_of_parts(
     at = tuple(index.substitute(moved) for index in space.at)
     part = Space(at, inner, shape, product(axis.size for axis in inner))
     of_parts = TensorMeta(shape, Layout.contiguous(shape).stride, meta.dtype, meta.device)
-    of_part = _in_one_pass if _has_adjacent_results(build, x, space) else _in_two_passes
-    means, squares = of_part(build, x, part, of_parts)
+    if _has_adjacent_results(build, x, space):
+        guess = _median(build, x, part, meta.dtype)
+        means, squares = _in_one_pass(build, x, part, of_parts, guess)
+    else:
+        means, squares = _in_two_passes(build, x, part, of_parts)
     over = Space((*map(Index.of, outer), *within), outer, space.shape, product(shape[: cut + 1]))
     center = mean_over(build, means, over, meta)
     away = build.op("sub", build.load(means, over.at), build.load(center, within))
@@ -243,7 +271,7 @@ def _variance_of(
     correction = 1 if correction is None else correction
     degrees = _degrees_of_freedom(build, space, correction, squares.dtype)
     value = build.op("truediv", total, degrees)
-    is_root = build.node.target is aten.std.correction
+    is_root = build.node.target in (aten.std.correction, aten.std_mean.correction)
     return build.pointwise(build.op("sqrt", value) if is_root else value, meta)
 
 
