@@ -205,7 +205,29 @@ def calls_an_operator_that_copies(x):
 
 
 COUNTER, WEIGHT = torch.zeros((), dtype=torch.int64), torch.nn.Parameter(torch.arange(4.0))
+def resizes(*sizes: int, **more: Any) -> Example:
+    """A call of `interpolate` on numbers of this shape, with its gradient."""
+
+    def resize(x):
+        x = x.clone().requires_grad_()
+        y = F.interpolate(x, **more)
+        (grad,) = torch.autograd.grad((y * y).sum(), x)
+        return y.detach(), grad
+
+    size = torch.Size((1, 1, *sizes))
+    return resize, (torch.arange(float(size.numel())).sin().reshape(size),)
+
+
 REFUSED: dict[str, list[Example]] = {
+    "resize_without_its_scale": [
+        *(resizes(3, 3, scale_factor=1.3, mode=mode)
+          for mode in ("nearest", "bilinear", "bicubic")),
+        *(resizes(3, scale_factor=1.3, mode=mode) for mode in ("nearest", "linear")),
+        *(resizes(3, 3, 3, scale_factor=1.3, mode=mode) for mode in ("nearest", "trilinear")),
+        resizes(3, 3, scale_factor=2.1),
+        resizes(3, 5, scale_factor=(1.9, 1.1)),
+        resizes(3, scale_factor=2.1),
+    ],
     "overlapping_write": [
         (zeros_a_row_of_an_expanded_view, (ROW,)), (adds_by_an_operator, (ROW,)),
         (adds_by_a_list, (ROW,)), (adds_by_an_out_argument, (ROW,)), (activates_in_place, (ROW,)),
@@ -223,6 +245,14 @@ REFUSED: dict[str, list[Example]] = {
     ],
 }  # fmt: skip
 ACCEPTED: dict[str, list[Example]] = {
+    "resize_without_its_scale": [
+        resizes(3, 3, scale_factor=2.0),
+        resizes(3, 3, scale_factor=1.3, recompute_scale_factor=True),
+        resizes(3, 3, size=(3, 6)),
+        resizes(3, 3, scale_factor=1.3, mode="nearest-exact"),
+        resizes(4, 4, scale_factor=1.4),
+        resizes(3, 3, scale_factor=2.1, mode="bilinear"),
+    ],
     "overlapping_write": [
         (writes_and_reads_an_expanded_view, (ROW,)), (writes_a_copy_of_an_expanded_view, (ROW,)),
     ],

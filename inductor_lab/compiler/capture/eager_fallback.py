@@ -11,6 +11,7 @@ Inductor: it rejects some of these graphs and computes wrong results for others.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import traceback
 import warnings
@@ -40,6 +41,7 @@ from inductor_lab.compiler.torch_door.torch_api import (
     OpOverload,
     OpOverloadPacket,
     expression_of,
+    statically_known_true,
 )
 from inductor_lab.compiler.torch_door.torch_names import optional
 
@@ -310,6 +312,50 @@ def operator_with_an_alias(graph: Graph) -> Reason | None:
         if any(not results.isdisjoint(graph.memory.storages_of(n)) for n in node.all_input_nodes):
             return Reason("a result of a custom operator shares memory with an argument", node)
     return None
+
+
+# ---- operators that torch's definitions have wrong ----
+
+_RESIZING = {
+    "nearest": (1, 2),
+    "linear": (1,),
+    "bilinear": (1,),
+    "trilinear": (1,),
+    "bicubic": (1,),
+}
+"""By mode: the ratios of new to old size for which eager kernels ignore the scale."""
+
+
+@rule
+def resize_without_its_scale(graph: Graph) -> Reason | None:
+    """A resize with a scale that eager kernels ignore and torch's decompositions use.
+
+    Eager kernels copy a dimension if its size does not change, whatever the scale is:
+
+        F.interpolate(x[3, 3], scale_factor=1.3)     eager: rows 0, 1, 2; decomposed: 0, 0, 1
+    """
+    for node in graph.memory.nodes:
+        if node.target is torch.nn.functional.interpolate and _ignores_scale(node):
+            text = "it resizes by a scale that eager mode ignores, as the size is the same or twice"
+            return Reason(text, node)
+    return None
+
+
+def _ignores_scale(node: Node) -> bool:
+    call = inspect.signature(torch.nn.functional.interpolate).bind(*node.args, **node.kwargs)
+    call.apply_defaults()
+    kept = _RESIZING.get(call.arguments["mode"], ())
+    scales = call.arguments["scale_factor"]
+    new, old = tensor_of(node), tensor_of(call.arguments["input"])
+    if scales is None or call.arguments["recompute_scale_factor"] or new is None or old is None:
+        return False
+    sizes = list(zip(new.shape[2:], old.shape[2:], strict=True))
+    factors = scales if isinstance(scales, list | tuple) else [scales] * len(sizes)
+    return any(
+        factor != times and statically_known_true(new == old * times)
+        for (new, old), factor in zip(sizes, factors, strict=True)
+        for times in kept
+    )
 
 
 # ---- helpers of the rules ----

@@ -263,6 +263,20 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Any:
     return known_decompositions()[aten.masked_fill.Scalar](x, mask, value)
 
 
+def _of_reals(operator: Any) -> None:
+    """The definition for real numbers.  For complex ones it is wrong at infinities and zeros, or
+    raises: ATen computes them."""
+    known = DEFINITIONS.get(operator) or known_decompositions()[operator]
+
+    @defines(operator)
+    def of_reals(x: Tensor, *given: Any, **more: Any) -> Any:
+        return NotImplemented if x.is_complex() else known(x, *given, **more)
+
+
+for _operator in (aten.sgn.default, aten.logaddexp.default, aten.nan_to_num.default):
+    _of_reals(_operator)
+
+
 # ---- values that eager kernels check -------------------------------------------------------------
 
 
