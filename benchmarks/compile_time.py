@@ -4,13 +4,13 @@
     python -m benchmarks.compile_time --rounds 3 trig bert
     python -m benchmarks.compile_time --no-stock layers
 
-"cold" starts with empty caches on disk, "warm" is the next process with the same caches; in
-brackets are the seconds of processor time, the C++ compiler's too, which a busy machine changes
-less.  The clock starts when the compiler has been imported; "import" is what `import torch._dynamo`
-and the backend cost before that, once for a process.
+"cold" starts with empty caches on disk; "warm" is the next process with the same caches.  Brackets
+contain the processor time in seconds, with the C++ compiler's: it varies less on a busy machine.
+The clock starts after the compiler is imported; "import" is the time of `import torch._dynamo` and
+of the backend, once per process.
 
-The second table is one training step of 6 to 48 equal transformer layers with empty caches:
-processor time of each phase, and how much more 48 layers take than 6, with an eighth of the work.
+The second table shows one training step of 6 to 48 equal transformer layers with empty caches: the
+processor time of each phase, and the ratio of 48 layers to 6, which are an eighth of the work.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def training() -> Built:
 
 
 def layers(count: int) -> Built:
-    """So many equal transformer layers: does the time grow with the number, or with its square?"""
+    """A stack of equal transformer layers: is the compile time linear in their number?"""
     layer = torch.nn.TransformerEncoderLayer(128, 4, 256, dropout=0.0, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, count, enable_nested_tensor=False)
     return model, (torch.randn(2, 32, 128),)
@@ -73,7 +73,7 @@ SCALING: dict[str, Callable[[], Built]] = {
 
 
 class Clock(Observer):
-    """Processor seconds of each phase of ours, forward and backward together."""
+    """Processor seconds of each phase of inductor_lab, the sum of forward and backward."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -89,7 +89,7 @@ class Clock(Observer):
 
 
 def first_call(built: Built, backend: Any) -> None:
-    """Compile and run; backwards too where there are gradients."""
+    """Compile and run the forward, and the backward if there are gradients."""
     fn, args = built
     result = torch.compile(fn, backend=backend)(*args)
     results = result if isinstance(result, tuple) else (result,)
@@ -99,7 +99,7 @@ def first_call(built: Built, backend: Any) -> None:
 
 
 def children() -> float:
-    """Processor seconds of the programs that this process has run."""
+    """Processor seconds of the child processes of this process."""
     times = os.times()
     return times.children_user + times.children_system
 
@@ -172,7 +172,7 @@ def _median(found: Sequence[dict[str, dict[str, float]]], way: str, kind: str) -
 
 
 def scaling(rounds: int) -> Table:
-    """The table of phases for more and more equal layers."""
+    """The table of phases for an increasing number of equal layers."""
     table = Table(
         title=f"Equal layers, one training step, s of processor, torch {torch.__version__}"
     )
@@ -193,7 +193,7 @@ def scaling(rounds: int) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what was asked for and print the tables."""
+    """Measure the requested programs and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*", help="only cases whose name contains one of these")
     parser.add_argument("--rounds", type=int, default=1)

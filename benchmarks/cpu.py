@@ -3,14 +3,14 @@
     python -m benchmarks.cpu                      all workloads, with both allocator settings
     python -m benchmarks.cpu softmax "row sum"    only workloads whose name contains one of these
     python -m benchmarks.cpu --no-stock --setting default --seconds 0.5
-    python -m benchmarks.cpu --resume             go on where it was stopped
+    python -m benchmarks.cpu --resume             continue an interrupted run
 
-Settings of glibc's allocator: "default", and "kept", in which it never gives memory back to the
-system, so that large results cause no page faults.  Each setting is a process of its own, each
-workload one that is forked from it.  Results are compared before they are timed; what is wrong is
-not timed.  With the default setting, compile times (cold, then warm) and peak memory are measured
-as well.  The folder `--out` gets `report.md`, and for each setting a JSON file, which
-`lab.bench.load` reads, and an SVG file.
+Settings of glibc's allocator: "default", and "kept", which never returns memory to the system, so
+that large results cause no page faults.  Each setting runs in a separate process, and each workload
+in a process forked from it.  Results are compared before they are timed; a wrong result is not
+timed.  With the default setting, compile times (cold, then warm) and peak memory are also measured.
+The folder `--out` gets `report.md`, and for each setting a JSON file, which `lab.bench.load` reads,
+and an SVG file.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WORKLOADS = (*KERNELS, *OPERATORS, *MODELS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what was asked for, a process for each setting; print and write what was found."""
+    """Measure the requested workloads, one process per setting; print and write the results."""
     given = parsed(arguments)
     if given.inside:
         measure_all(given)
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -96,7 +96,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def measure_all(given: argparse.Namespace) -> None:
-    """In the process of one setting: fork for each workload, write after each."""
+    """In the process of one setting: fork for each workload, and write the results after each."""
     logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
     path = given.out / f"{given.setting}.json"
     done = results_in(path)
@@ -114,9 +114,9 @@ def measure_all(given: argparse.Namespace) -> None:
 
 
 def one(workload: Workload, names: Sequence[str], given: argparse.Namespace) -> BenchResult:
-    """A workload, measured or with the reason why not."""
+    """The measurements of a workload, or the reason why there are none."""
     firsts = {}
-    if given.setting == "default":  # before anybody has left anything of it on disk
+    if given.setting == "default":  # while no cache on disk contains this workload
         firsts = {name: first_calls(workload, name, given.patience) for name in names}
     try:
         result = in_fork(partial(measured, workload, names, given.seconds), given.patience)
@@ -126,20 +126,20 @@ def one(workload: Workload, names: Sequence[str], given: argparse.Namespace) -> 
 
 
 def told(result: BenchResult) -> str:
-    """One line while it runs."""
+    """A line of progress for a workload."""
     times = [f"{report.TITLES.get(n, n)} {result.timings.median_ms(n):.3f}"
              for n in result.timings.seconds]  # fmt: skip
     return ", ".join([result.title, *times, *report.notes(result)])
 
 
 def results_in(path: Path) -> tuple[BenchResult, ...]:
-    """What an earlier run has measured; nothing where there was none."""
+    """The measurements of an earlier run; empty if there was none."""
     found = load(path) if path.exists() else None
     return found.results if isinstance(found, Experiments) else ()
 
 
 def chart(setting: str, results: Sequence[BenchResult]) -> Experiments:
-    """The results of a setting as a value that is saved and drawn."""
+    """The results of a setting, as a value that can be saved and drawn."""
     return Experiments(f"{setting} allocator", machine(), tuple(results))
 
 

@@ -2,12 +2,11 @@
 
     python -m benchmarks.distributed                    NCCL on all GPUs, else gloo on 2 processes
     python -m benchmarks.distributed --only ddp --ranks 4 --minutes 2
-    python -m benchmarks.distributed --only messages    small messages, apart and joined
+    python -m benchmarks.distributed --only messages    small messages, separate and merged
 
-For each model: the losses of ten steps and eager's; milliseconds of a training step, measured in
-rounds in which every way has its turn; communication, and how much of it is exposed: in flight
-while the rank computes nothing, as torch's profiler saw it.  A way whose losses are not eager's is
-not timed.
+For each model: the losses of ten steps, compared with eager; milliseconds of a training step,
+interleaved; the communication time, and how much of it is exposed (the rank computes nothing in
+that time), measured by torch's profiler.  A compiler whose losses differ from eager is not timed.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 def on_ranks(ranks: int, device: str, name: str, seconds: float) -> dict[str, Any]:
-    """What rank 0 has measured, by way; a failure of the whole under the name "all"."""
+    """The measurements of rank 0 by compiler; a failure of the whole run has the name "all"."""
     with tempfile.TemporaryDirectory() as folder:
         given = (ranks, device, name, seconds, folder)
         try:
@@ -119,7 +118,7 @@ class Trained:
         return loss.detach()
 
     def seconds(self) -> float:
-        """Of a step, from the moment in which all ranks are there."""
+        """Seconds of a step; the clock starts when all ranks are ready."""
         together(self.device)
         start = time.perf_counter()
         self.step()
@@ -133,15 +132,15 @@ def wait(device: str) -> None:
 
 
 def together(device: str) -> None:
-    """All ranks are here, and nothing is left to do."""
+    """Wait until all ranks are here and have finished their work."""
     wait(device)
     dist.barrier()
     wait(device)
 
 
 def measured(name: str, device: str, seconds: float) -> dict[str, Any]:
-    """Losses, times and communication of each way on this rank."""
-    torch._dynamo.config.recompile_limit = 64  # every way compiles the same code
+    """Losses, times and communication of each compiler on this rank."""
+    torch._dynamo.config.recompile_limit = 64  # every compiler compiles the same code
     end, found, trained = time.monotonic() + seconds, dict[str, Any](), dict[str, Trained]()
     for way in BACKENDS:
         start = time.perf_counter()
@@ -166,13 +165,13 @@ def measured(name: str, device: str, seconds: float) -> dict[str, Any]:
 
 
 def agree(way: str, found: dict[str, Any], tolerance: float) -> bool:
-    """Are the losses eager's, on all ranks?  All ranks come to the same answer."""
+    """Do the losses agree with eager on all ranks?  All ranks return the same answer."""
     mine = found[way]
     wrong = "failure" in mine
     if not wrong and "losses" in found[EAGER]:
         pairs = zip(mine["losses"], found[EAGER]["losses"], strict=True)
         each = [abs(a - b) / abs(b) for a, b in pairs]
-        mine["off"] = off = max(each, key=lambda one: (one != one, one))  # a NaN is the worst
+        mine["off"] = off = max(each, key=lambda one: (one != one, one))  # NaN is the worst
         wrong = not off <= tolerance
         if wrong:
             mine["failure"] = f"the losses are off by {off:.2g}"
@@ -197,8 +196,8 @@ def rounds(trained: dict[str, Trained], end: float) -> dict[str, list[float]]:
 
 
 def communication(one: Trained, device: str) -> dict[str, float]:
-    """What torch's profiler sees of some steps; the one before them, which begins cold, is not
-    counted."""
+    """The communication that torch's profiler records in some steps, after an uncounted warm-up
+    step."""
     kinds = [torch.profiler.ProfilerActivity.CPU]
     if device == "cuda":
         kinds.append(torch.profiler.ProfilerActivity.CUDA)
@@ -212,10 +211,10 @@ def communication(one: Trained, device: str) -> dict[str, float]:
 
 
 def shares(events: Sequence[Any], device: str) -> dict[str, float]:
-    """Milliseconds of a step in which something is in flight ("wire"): while something else is done
-    ("hidden"), and while nothing is ("exposed"); and of the whole step under the profiler.
+    """Milliseconds of communication per step ("wire"): during other work ("hidden") and without
+    other work ("exposed"); and milliseconds of the complete step under the profiler.
 
-    Names that a program gives to stretches of time are no work, on a GPU either.
+    Profiler ranges that a program names are not work, not even on a GPU.
     """
     cuda = torch.autograd.DeviceType.CUDA
     marked = [e.time_range for e in events if e.name.startswith(STEP) and e.device_type != cuda]
@@ -240,7 +239,7 @@ Ranges = list[tuple[float, float]]
 
 
 def merged(ranges: Iterable[tuple[float, float]]) -> Ranges:
-    """The same times, in order, none twice."""
+    """The union of these time intervals, sorted and disjoint."""
     found: Ranges = []
     for start, end in sorted(ranges):
         if found and start <= found[-1][1]:
@@ -255,12 +254,12 @@ def total(ranges: Ranges) -> float:
 
 
 def common(some: Ranges, others: Ranges) -> float:
-    """The time that is in both."""
+    """The length of the intersection."""
     return max(total(some) + total(others) - total(merged((*some, *others))), 0.0)
 
 
 def messages(device: str) -> dict[str, Any]:
-    """Milliseconds of eight sums, sent apart and as one message, by bytes of each."""
+    """Milliseconds of eight all-reduces, as separate messages and as one, by bytes of each."""
     found = {}
     c10d = torch.ops._c10d_functional
     for nbytes in (256, 4 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 1 << 20):
@@ -280,7 +279,7 @@ def messages(device: str) -> dict[str, Any]:
 
 
 def quickest(send: Callable[[], None], device: str) -> float:
-    """The lower quartile of forty times, in seconds."""
+    """The lower quartile of forty measurements, in seconds."""
     times = []
     for _ in range(40):
         together(device)
@@ -297,7 +296,7 @@ COLUMNS = {"ms": "ms a step", "profiled": "profiled", "wire": "in flight",
 
 
 def table(name: str, found: dict[str, Any]) -> str:
-    """A line for each way, and how often as fast as stock ours is, as the median over rounds."""
+    """A line for each compiler; the speedup of ours over stock is the median over the rounds."""
     shown = [key for key in COLUMNS if any(key in entry for entry in found.values())]
     lines = [f"{name:24}" + "".join(f"{COLUMNS[key]:>12}" for key in shown)]
     for way, entry in found.items():

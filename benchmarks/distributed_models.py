@@ -1,4 +1,4 @@
-"""Models that several ranks share, and the ways in which they do; large on GPUs, small on CPUs."""
+"""Models for several ranks, and how they are parallelized; large on GPUs, small on CPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 @dataclass(frozen=True)
 class Size:
-    """A model and its batch; `batch` is what each rank sees."""
+    """The sizes of a model; `batch` is the batch size of each rank."""
 
     layers: int
     width: int
@@ -51,7 +51,7 @@ class Attention(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, length, _ = x.shape
-        shape = batch, length, -1, self.head  # a rank may have some of the heads
+        shape = batch, length, -1, self.head  # a rank may have only some of the heads
         q, k, v = (f(x).view(shape).transpose(1, 2) for f in (self.q, self.k, self.v))
         mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.out(mixed.transpose(1, 2).reshape(batch, length, -1))
@@ -86,7 +86,7 @@ class LlamaBlock(nn.Module):
 
 
 class Language(nn.Module):
-    """Words in, the loss of the next words out."""
+    """A language model: takes tokens, returns the loss of predicting the next token."""
 
     def __init__(self, size: Size, block: Callable[[Size], nn.Module]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""How soon the explorer is there, and how fast it answers: `python -m benchmarks.explorer`.
+"""How fast the explorer appears, and how fast it responds: `python -m benchmarks.explorer`.
 
-A kernel is started and two cells are run, as in a notebook; then BERT-base's report is opened in
-headless Chromium.  Each line has its target; on a machine that does other work read the ratios.
+It starts a kernel and runs two cells, as in a notebook; then it opens BERT-base's report in
+headless Chromium.  Each line has its target; on a busy machine only the ratios are meaningful.
 Needs ipykernel, transformers, playwright and Chromium.
 """
 
@@ -90,7 +90,7 @@ def _run(client: Any, cell: str) -> float:
 
 
 def bert_figures(folder: Path) -> Iterator[Row]:
-    """Sizes of what is written, and how the page of the report behaves."""
+    """Sizes of the written files, and the response times of the report's page."""
     fn, args = next(program for program in PROGRAMS if program.name == "bert").make()
     compilation = lab.inspect(fn, *args)
     megabytes = compilation.save(folder / "bert.json").stat().st_size / 1e6
@@ -119,7 +119,7 @@ def page_times(report: Path) -> Iterator[Row]:
 
 
 def layout_seconds(calls: int = 4000, inputs: int = 1000) -> Iterator[Row]:
-    """Processor time for the picture of a graph: each call reads two results among the last 300."""
+    """Processor time of a graph's layout: each call reads two of the last 300 results."""
     random = Random(0)
     items = [Item(f"in{n}", f"primals_{n}", "f32[4]", "input") for n in range(inputs)]
     items += [Item(f"n{n}", f"add_{n}", "f32[4]") for n in range(calls)]

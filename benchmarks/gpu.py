@@ -1,15 +1,15 @@
-"""Everything about a GPU in one command and ten minutes: `make gpu`.
+"""All checks and measurements on a GPU in one command and ten minutes: `make gpu`.
 
-    python -m benchmarks.gpu --out reports/gpu                        all of it
+    python -m benchmarks.gpu --out reports/gpu                        everything
     python -m benchmarks.gpu --out reports/gpu --parts times softmax  some workloads alone
 
 checks   tests/gpu, the models of tests/models, operators of torch's database, random programs,
          side by side
-first    first calls with nothing on disk, each in a process of its own
-times    every workload against float64, then timed interleaved: models in processes of their own
+first    first calls with empty caches, each in a separate process
+times    every workload compared with float64, then timed interleaved; models in separate processes
 
-A crash or a hang takes one row with it.  The folder gets `table.txt` and `results.json`, which are
-written anew after every row, and what the checks said.
+A crash or a hang affects only one row.  The folder gets the output of the checks, and `table.txt`
+and `results.json`, which are rewritten after every row.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NAMES = ("eager", "stock", "stock graphs", "ours", "ours graphs", "copy")
 
 @dataclass
 class Run:
-    """What was asked for and what is known so far."""
+    """The requested measurements and the results so far."""
 
     out: Path
     end: float
@@ -67,13 +67,13 @@ class Run:
         return max(self.end - time.monotonic(), 0.0)
 
     def environment(self, name: str) -> dict[str, str]:
-        """Variables of a process, with cache folders that only runs of the same name share."""
+        """Environment variables of a process; only runs of the same name share cache folders."""
         folder = self.caches / re.sub(r"[^A-Za-z0-9]+", "-", name)
         own = {variable: str(folder / variable) for variable in CACHES}
         return {**os.environ, **own, "TOKENIZERS_PARALLELISM": "false"}
 
     def keep(self, *where: str, value: Any) -> None:
-        """Put a value in its place and write everything down."""
+        """Store a value in the results and write the files."""
         place = self.found
         for name in where[:-1]:
             place = place.setdefault(name, {})
@@ -120,7 +120,7 @@ def machine() -> dict[str, str]:
 
 
 def checks(run: Run, limit: float) -> None:
-    """All at once, each with its share of the processors."""
+    """Run all checks in parallel, each with its share of the processors."""
     jobs, minutes = str(max(run.jobs // 4, 1)), str(round((limit - SAMPLE_LIMIT - 10) / 60, 2))
     python, so_long = [sys.executable, "-m"], ["--jobs", jobs, "--minutes", minutes]
     summary = {name: run.out / f"{name}.json" for name in ("models", "operators", "programs")}
@@ -150,7 +150,7 @@ def checks(run: Run, limit: float) -> None:
 
 
 def said_by(run: Run, command: Sequence[str], name: str, limit: float) -> tuple[Any, list[str]]:
-    """The status of a command and the lines that it printed, as far as it got."""
+    """The status of a command and the lines that it printed, possibly incomplete."""
     log = run.caches / f"{name}.log"
     with log.open("w") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT,
@@ -176,7 +176,7 @@ def chosen(run: Run) -> Iterator[Any]:
 
 
 def first_calls(run: Run, limit: float) -> None:
-    """Stock's and ours, each with caches of its own, which are there for the times afterwards."""
+    """First calls of stock and ours, each with separate caches, which `times` uses later."""
     write_bytecode()
     end = time.monotonic() + limit
     cases = [(w.name, way) for w in chosen(run) if w.first for way in ("stock", "ours")]
@@ -190,7 +190,7 @@ def first_calls(run: Run, limit: float) -> None:
 
 
 def times(run: Run, limit: float) -> None:
-    """Models in processes of their own; kernels in one, and in another one after a crash."""
+    """Models in separate processes; all kernels in one process, restarted after a crash."""
     end = time.monotonic() + limit
     for kind, same in groupby(chosen(run), key=lambda workload: workload.kind):
         names = [workload.name for workload in same]
@@ -203,7 +203,7 @@ def times(run: Run, limit: float) -> None:
 
 
 def measured(run: Run, name: str, more: Sequence[str], end: float, limit: float) -> dict[str, Any]:
-    """What `benchmarks.gpu_measure` says of a workload, or how it failed."""
+    """The result of `benchmarks.gpu_measure` for a workload, or its failure."""
     found = list(rows(run, [name], more, min(end, time.monotonic() + limit)))
     return found[0][1] if found else {"failure": "no time left"}
 
@@ -211,8 +211,8 @@ def measured(run: Run, name: str, more: Sequence[str], end: float, limit: float)
 def rows(
     run: Run, names: Sequence[str], more: Sequence[str], end: float
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What `benchmarks.gpu_measure` says of workloads, as far as one process gets: the last row may
-    be a failure."""
+    """The results of `benchmarks.gpu_measure` from one process; if the last row is a failure, the
+    remaining workloads are missing."""
     command = [sys.executable, "-m", "benchmarks.gpu_measure", *names, *more]
     errors = run.caches / f"{threading.get_ident()}.errors"
     with errors.open("w") as file:
@@ -238,7 +238,7 @@ def rows(
 
 @contextmanager
 def ending(process: subprocess.Popen[str], limit: float) -> Iterator[None]:
-    """End a process that takes longer than that."""
+    """End a process that exceeds its time limit."""
     timer = threading.Timer(max(limit, 0.0), process.kill)
     timer.start()
     try:
@@ -282,7 +282,7 @@ def table_of_first_calls(first: Mapping[str, Any]) -> Table:
 
 
 def table_of_times(found: Mapping[str, Any]) -> Table:
-    """Milliseconds; busy: in which the GPU works; of copy: how near to its speed."""
+    """Milliseconds; "busy": the GPU's busy time; "of copy": the fraction of a copy's speed."""
     table = Table(title=f"{found.get('machine', {}).get('name')}, ms")
     columns = ("workload", *NAMES, "stock/ours", "of copy", "busy stock", "busy ours", "launches")
     for column in columns:

@@ -1,4 +1,4 @@
-"""Workloads on a GPU, in a process of their own: checked against float64, then timed interleaved.
+"""Measure GPU workloads in a separate process: compared with float64, then timed interleaved.
 
     python -m benchmarks.gpu_measure 'softmax (16384, 4096)' --seconds 1.5 --ways eager stock ours
     python -m benchmarks.gpu_measure 'softmax (16384, 4096)' --first ours
@@ -67,12 +67,12 @@ def main(given: Sequence[str] | None = None) -> None:
             found = measured(workload, ways, arguments.seconds)
             torch.compiler.reset()
         print(json.dumps({"workload": workload.name, "kind": workload.kind, **found}), flush=True)
-    os._exit(0)  # workers of stock's compiler may be in no hurry
+    os._exit(0)  # do not wait for the workers of stock's compiler
 
 
 def job(fn: Callable[..., Any], args: tuple[Any, ...], gradient: bool) -> Job:
-    """A call, and with `gradient` the gradients of all leaves, along something that is no constant
-    (along ones a softmax has none) and exact in every dtype."""
+    """A call, and with `gradient` the gradients of all leaves.  The output gradient is not constant
+    (for ones, the gradient of a softmax is 0) and is exact in every dtype."""
     leaves = [arg for arg in args if arg.requires_grad]
     if isinstance(fn, torch.nn.Module):
         leaves += fn.parameters()
@@ -98,10 +98,10 @@ def direction(result: torch.Tensor) -> torch.Tensor:
 
 
 def first_call(workload: GpuWorkload, way: str) -> dict[str, Any]:
-    """Seconds from the wish to compile to the results; modules and CUDA are there before.
+    """Seconds of compiling and running, after modules are imported and CUDA is initialized.
 
-    Also what torch says of its phases (an outer one includes its inner ones), and how long the call
-    waited for kernels of ours that were compiled in threads.
+    Also torch's times of its phases (an outer phase includes its inner ones), and how long the call
+    waited for our kernels, which are compiled in threads.
     """
     fn, args = workload.build()
     if way != EAGER:
@@ -122,7 +122,7 @@ def first_call(workload: GpuWorkload, way: str) -> dict[str, Any]:
 
 
 def noting(times: list[float], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, which notes how long each call takes."""
+    """Wrap the function: record the time of each call."""
 
     def timed(*args: Any) -> Any:
         start = time.perf_counter()
@@ -135,7 +135,7 @@ def noting(times: list[float], function: Callable[..., Any]) -> Callable[..., An
 
 
 def measured(workload: GpuWorkload, names: Sequence[str], seconds: float) -> dict[str, Any]:
-    """Errors of everybody, times of those who are right, and where stock and we spend the time."""
+    """Errors of all compilers, times of the correct ones, and profiles of stock and ours."""
     fn, args = workload.build()
     exact = in_float64(fn, args, workload.gradient)
     ways: dict[str, dict[str, Any]] = {}
@@ -150,7 +150,7 @@ def measured(workload: GpuWorkload, names: Sequence[str], seconds: float) -> dic
             wait()
             entry["second process"] = time.perf_counter() - start
             for _ in range(3):
-                results = run()  # as it is once it is warm: CUDA graphs are replayed
+                results = run()  # the warm state, in which CUDA graphs are replayed
             rounding = rounding or max(ROUNDING.get(r.dtype, 0.0) for r in results)
             entry["error"] = error = difference(results, exact)
         except Exception as raised:
@@ -163,7 +163,7 @@ def measured(workload: GpuWorkload, names: Sequence[str], seconds: float) -> dic
             continue
         jobs[name] = run
     moved = sum(value.nbytes for value in values_in([list(args), jobs[EAGER]()]))
-    if workload.gradient:  # the way back reads what was given again, and a direction
+    if workload.gradient:  # the backward also reads the inputs and the output gradient
         moved += sum(value.nbytes for value in values_in([list(args), fn(*args)]))
     del exact
     if workload.streams:
@@ -178,7 +178,7 @@ def measured(workload: GpuWorkload, names: Sequence[str], seconds: float) -> dic
 
 
 def in_float64(fn: Any, args: tuple[Any, ...], gradient: bool) -> list[torch.Tensor]:
-    """The results in double precision, kept in float32 where they are large."""
+    """The results in double precision; large ones are stored in float32."""
     wide: Built = (
         copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn,
         tuple(
@@ -208,12 +208,12 @@ def difference(found: Sequence[torch.Tensor], exact: Sequence[torch.Tensor]) -> 
 
 
 def parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Large tensors a piece at a time: differences need memory."""
+    """Large tensors in parts, because differences need memory."""
     return tensor.detach().reshape(-1).float().split(1 << 27) if tensor.numel() else ()
 
 
 def copy_of(nbytes: int) -> Job:
-    """A copy that reads half of these bytes and writes as many."""
+    """A copy that moves this many bytes: half are read, half are written."""
     source, target = (torch.ones(nbytes // 8, device=DEVICE) for _ in range(2))
     return lambda: [target.copy_(source)]
 
@@ -254,7 +254,7 @@ def sample(run: Job, calls: int) -> float:
 
 
 def traced(run: Job) -> dict[str, Any]:
-    """Milliseconds in which the GPU works, launches of a call, and the longest kernels."""
+    """Busy milliseconds of the GPU, launches per call, and the longest kernels."""
     activities = [torch.profiler.ProfilerActivity.CUDA]
     try:
         with torch.profiler.profile(activities=activities) as profile:

@@ -1,6 +1,6 @@
-"""What is measured on a GPU: kernels of the sizes of real layers, and whole models.
+"""The GPU workloads: kernels with the sizes of real layers, and complete models.
 
-A workload is made on the GPU from a seed, so that every process makes the same one.
+A workload is created on the GPU from a seed, so it is the same in every process.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Built = tuple[Callable[..., Any], tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class GpuWorkload:
-    """`build()` gives a function or module and its arguments.
+    """`build()` returns a function or module and its arguments.
 
     gradient   forward and backward are timed together
-    streams    nothing but memory should limit it: it is compared with a copy of as many bytes
-    first      the first call is timed too, in processes of their own
-    graphs     it is timed with CUDA graphs too
+    streams    it should be memory-bound: it is compared with a copy of as many bytes
+    first      the first call is also timed, in separate processes
+    graphs     it is also timed with CUDA graphs
     """
 
     name: str
@@ -127,11 +127,11 @@ KERNELS = (
 )  # fmt: skip
 
 
-# ---- attention with functions of the user's --------------------------------------------------
+# ---- attention with user-defined functions ---------------------------------------------------
 
 
 def flex(*shape: int, within: int) -> Built:
-    """ALiBi, and each token sees the `within` before it."""
+    """ALiBi; each token attends to the `within` tokens before it."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     _, heads, length, _ = shape
@@ -181,7 +181,7 @@ class Loss(torch.nn.Module):
 
 
 class Classified(torch.nn.Module):
-    """The loss of images with labels, in bfloat16 where autocast says so."""
+    """The loss of images with labels, in bfloat16 for the ops that autocast selects."""
 
     def __init__(self, model: torch.nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an installation has and a checkout lacks until each module was once imported: bytecode."""
+"""Bytecode: an installation has it, a checkout only after each module was imported once."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ import inductor_lab
 
 
 def write_bytecode() -> None:
-    """Compile our modules, as pip did torch's: else first calls that are measured would do it."""
+    """Compile our modules, as pip compiled torch's; otherwise a measured first call would do it."""
     compileall.compile_dir(Path(inductor_lab.__file__).parent, quiet=1)

@@ -1,7 +1,7 @@
-"""One workload in a process of its own: compiled, compared with eager, timed interleaved.
+"""One workload in a separate process: compiled, compared with eager, timed interleaved.
 
 The process is forked from one that has imported everything and run nothing, so it starts in
-milliseconds, and a workload that crashes or hangs takes only itself away.
+milliseconds.  A workload that crashes or hangs does not affect the others.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ T = TypeVar("T")
 
 
 class Failed(Exception):
-    """A forked process did not hand back a value; says why."""
+    """A forked process did not return a value; the message contains the reason."""
 
 
 def in_fork(work: Callable[[], T], patience: float) -> T:
-    """`work()` in a forked process; raises Failed where it raises, crashes or takes too long."""
+    """Run `work()` in a forked process; raises Failed if it raises, crashes or takes too long."""
     processes = multiprocessing.get_context("fork")
     ours, theirs = processes.Pipe(duplex=False)
     child = processes.Process(target=_send, args=(work, theirs))
@@ -66,9 +66,9 @@ def _send(work: Callable[[], Any], to: Any) -> None:
 
 
 def measured(workload: Workload, names: Iterable[str], seconds: float) -> BenchResult:
-    """Compile all, compare with eager, and time them interleaved if the results agree.
+    """Compile with each compiler, compare with eager, and time interleaved if the results agree.
 
-    Memory-bound work is timed against a copy of as many bytes.
+    Memory-bound work is compared with a copy of as many bytes.
     """
     contenders, jobs = {}, {}
     shared = workload.build() if workload.gradient else None  # parameters are compared by identity
@@ -97,7 +97,7 @@ def measured(workload: Workload, names: Iterable[str], seconds: float) -> BenchR
 def first_call(
     workload: Workload, name: str, built: Built | None = None
 ) -> tuple[Any, float | None, str]:
-    """What to call and its first results, its seconds; or the reason why a compiler failed."""
+    """The compiled call, its first results and its seconds; or the reason why a compiler failed."""
     fn, args = built or workload.build()
     if name != EAGER:
         torch._dynamo.lookup_backend(name)  # imported before the clock starts
@@ -114,21 +114,21 @@ def first_call(
 
 
 def bytes_moved(workload: Workload, results: Any) -> int:
-    """All arguments read once, all results written once."""
+    """The bytes of all arguments, read once, and of all results, written once."""
     values = [*values_in(workload.build()[1]), *values_in(results)]
     return sum(value.nbytes for value in values if isinstance(value, torch.Tensor))
 
 
 def copy_of(nbytes: int) -> Callable[[], Any]:
-    """A copy that reads half of these bytes and writes as many, to memory that is already there."""
+    """A copy to allocated memory that moves this many bytes: half are read, half are written."""
     source = torch.ones(nbytes // 8)
     target = torch.ones(nbytes // 8)
     return partial(target.copy_, source)
 
 
 def first_calls(workload: Workload, name: str, patience: float) -> Contender:
-    """Seconds of a first call without anything of it on disk, and with what that left there, each
-    in a process that has compiled nothing; the bytes that the second needs; or why not."""
+    """Seconds of a first call with empty caches, then with filled caches, each in a process that
+    has compiled nothing; the peak bytes of the second; or the reason of a failure."""
     try:
         cold, _ = in_fork(partial(peak, workload, name), patience)
         warm, most = in_fork(partial(peak, workload, name), patience)
@@ -139,8 +139,7 @@ def first_calls(workload: Workload, name: str, patience: float) -> Contender:
 
 
 def peak(workload: Workload, name: str) -> tuple[float, int]:
-    """Seconds of a first call and the bytes that this process needed at its most, for a few calls.
-    """
+    """Seconds of a first call, and the peak bytes of this process for a few calls."""
     torch._dynamo.lookup_backend(name if name != EAGER else OURS)
     before = most_bytes()
     made, took, failure = first_call(workload, name)
@@ -154,12 +153,12 @@ def peak(workload: Workload, name: str) -> tuple[float, int]:
 
 
 def most_bytes() -> int:
-    """Resident bytes of this process at its most, since it was forked."""
+    """Peak resident bytes of this process since it was forked."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def with_first_calls(result: BenchResult, firsts: Mapping[str, Contender]) -> BenchResult:
-    """The result with what was measured by `first_calls`."""
+    """The result with the measurements of `first_calls`."""
     contenders = [
         replace(c, compile=alone.compile, peak=alone.peak, note=alone.note)
         if not c.failure and (alone := firsts.get(c.name))
@@ -170,6 +169,6 @@ def with_first_calls(result: BenchResult, firsts: Mapping[str, Contender]) -> Be
 
 
 def failure(workload: Workload, why: str) -> BenchResult:
-    """What stands in the results for a workload that took its process with it."""
+    """The entry in the results for a workload whose process failed."""
     nobody = Contender(OURS, failure=why)
     return BenchResult(workload.name, workload.kind, machine(), (nobody,), Timings({}))

@@ -64,7 +64,7 @@ def mini_gpt() -> Built:
                         resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0,
                         eos_token_id=0, use_cache=False)  # fmt: skip
     model = GPT2LMHeadModel(config).train()
-    model.loss_type = "ForCausalLM"  # it asks for this in a warning, which TorchDynamo stops at
+    model.loss_type = "ForCausalLM"  # avoids a warning, at which TorchDynamo stops
 
     def loss(batch: torch.Tensor) -> torch.Tensor:
         return model(batch, labels=batch).loss

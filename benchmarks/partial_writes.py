@@ -1,7 +1,7 @@
-"""Writes to part of a large tensor: what `benchmarks.writes` measures and the tests check.
+"""Writes to part of a large tensor: `benchmarks.writes` measures them, and the tests check them.
 
-Each kind is a function of a tensor `c` of three dimensions, which it writes to, and of what else it
-takes.  A write should cost what it writes, however large `c` is.
+Each kind is a function of a three-dimensional tensor `c`, which it writes to, and of additional
+arguments.  The cost of a write should depend on the bytes it writes, not on the size of `c`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MIDDLE = (16, 24, 32)
 
 @dataclass(frozen=True)
 class Given:
-    """Makes arguments for a tensor of `shape`, numbers from 0 to 1."""
+    """Creates arguments for a tensor of `shape`, with values from 0 to 1."""
 
     shape: tuple[int, int, int]
     device: str = "cpu"
@@ -33,33 +33,33 @@ class Given:
         return self.of(*self.shape)
 
     def of(self, *size: int) -> torch.Tensor:
-        """A tensor of some size."""
+        """A tensor of this size."""
         generator = torch.Generator().manual_seed(sum(size))
         made = torch.rand(size, generator=generator)
         return made.to(self.device, self.dtype)
 
     def places(self, *numbers: int) -> torch.Tensor:
-        """Positions in a tensor."""
+        """Random indices into a tensor."""
         return torch.tensor(numbers, device=self.device)
 
     def one_of_each_row(self, count: int) -> torch.Tensor:
-        """Positions along the first dimension, `count` for each column, all different."""
+        """Indices along the first dimension: `count` different ones for each column."""
         first = (self.of(*self.shape[1:]).float() * self.shape[0]).long()
         steps = torch.arange(count, device=self.device).view(-1, *[1] * first.ndim)
         return (first + steps) % self.shape[0]
 
     def mask(self, *size: int) -> torch.Tensor:
-        """One of four elements."""
+        """A mask that selects one of four elements."""
         return self.of(*size).float() < 0.25
 
     @property
     def plane(self) -> torch.Tensor:
-        """What fits in `c[3]`."""
+        """A tensor with the shape of `c[3]`."""
         return self.of(*self.shape[1:])
 
     @property
     def planes(self) -> torch.Tensor:
-        """What fits in three planes."""
+        """A tensor with the shape of three planes."""
         return self.of(3, *self.shape[1:])
 
 
@@ -68,10 +68,10 @@ Make = Callable[[Given], Sequence[Any]]
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of write: a function of `c` and of what `make` gives.
+    """One kind of write: a function of `c` and of the values that `make` creates.
 
-    `dynamic` numbers vary from call to call.  `part` is the largest share of `c` that it may move,
-    reads and writes together.
+    `dynamic` numbers vary from call to call.  `part` is the maximum memory traffic (reads and
+    writes), as a fraction of `c`.
     """
 
     name: str
@@ -170,7 +170,7 @@ def set_slice_at_number(c: Tensor, n: int, x: Tensor) -> None:
     c[n : n + 2] = x
 
 
-# ---- operators in place --------------------------------------------------------------------------
+# ---- in-place operators --------------------------------------------------------------------------
 
 
 @kind(lambda g: (g.places(5), g.of(1, *g.shape[1:])))
@@ -367,7 +367,7 @@ def part_of_argument(c: Tensor, x: Tensor) -> Tensor:
     return view[0] + 1
 
 
-# ---- operators of the user's ---------------------------------------------------------------------
+# ---- user-defined operators ----------------------------------------------------------------------
 
 
 @torch.library.custom_op("partial_writes::put", mutates_args={"cache"})
@@ -383,7 +383,7 @@ def _(cache: torch.Tensor, x: torch.Tensor, place: int) -> None:
 
 @torch.library.custom_op("partial_writes::put_and_sum", mutates_args={"cache"})
 def put_and_sum(cache: torch.Tensor, x: torch.Tensor, place: int) -> torch.Tensor:
-    """Write a plane, and tell its sum."""
+    """Write a plane, and return its sum."""
     cache[place].copy_(x)
     return cache[place].sum()
 

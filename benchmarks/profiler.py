@@ -1,12 +1,11 @@
-"""What profiling costs: `python -m benchmarks.profiler`, for an operator and for MobileBERT.
+"""The overhead of profiling: `python -m benchmarks.profiler`, for an operator and for MobileBERT.
 
-    asking     what a call pays where no profiler runs: each graph asks once whether one does
-    clocks     how much longer a call takes while `c.profile()` has a clock around each step
-    shares     rows of the profile and what is between them, as a part of a call without clocks
+    asking     the overhead without a profiler: each graph checks once whether one is active
+    clocks     the slowdown of a call while `c.profile()` times each step
+    shares     the sum of the profile's rows and the gaps, relative to a call without timers
 
-Shares within 5 % of a call and asking below 1 % of it are the targets; on a machine that does
-other work the median of the rounds is still fair, because calls with and without timers are
-interleaved.
+The targets: shares within 5 % of a call, and asking below 1 % of it.  On a busy machine the median
+of the rounds is still meaningful, because calls with and without timers are interleaved.
 """
 
 from __future__ import annotations

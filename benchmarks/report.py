@@ -1,4 +1,4 @@
-"""What the benchmark found, as tables, means and lists of what is slow."""
+"""The results of the benchmark as tables, means and lists of slow workloads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ROOF = 1.15
 
 
 def ratio(result: BenchResult, name: str, base: str = OURS) -> float | None:
-    """How many times as long as `base` somebody takes; None unless both were timed."""
+    """The time of a compiler divided by the time of `base`; None unless both were timed."""
     known = result.timed and {name, base} <= set(result.timings.seconds)
     return result.timings.ratio(name, base) if known else None
 
 
 def times(results: Sequence[BenchResult], title: str) -> Table:
-    """Milliseconds of everybody, and the others' times over ours."""
+    """Milliseconds of each compiler, and the ratio of the others' times to ours."""
     columns = ("workload", *(f">{name}" for name in TITLES.values()), ">spread",
                ">eager/ours", ">stock/ours", ">copy/ours", "note")  # fmt: skip
     rows = []
@@ -41,7 +41,7 @@ def times(results: Sequence[BenchResult], title: str) -> Table:
 
 
 def notes(result: BenchResult) -> Iterator[str]:
-    """Who failed and who is wrong; a wrong one was not timed."""
+    """The compilers that failed or are wrong; a wrong one was not timed."""
     for contender in result.contenders:
         who = TITLES.get(contender.name, contender.name)
         if contender.failure:
@@ -53,7 +53,7 @@ def notes(result: BenchResult) -> Iterator[str]:
 
 
 def compiling(results: Sequence[BenchResult]) -> Table:
-    """First calls and peak memory, each from processes of their own."""
+    """First calls and peak memory, measured in separate processes."""
     columns = ("workload", *(f">{TITLES[n]} {when}" for when in ("cold", "warm")
                for n in (STOCK, OURS)), *(f">{name} MB" for name in TITLES.values()))  # fmt: skip
     rows = []
@@ -67,7 +67,7 @@ def compiling(results: Sequence[BenchResult]) -> Table:
 
 
 def findings(setting: str, results: Sequence[BenchResult]) -> Iterator[str]:
-    """Geometric means, then what is slower than it should be, then what is wrong."""
+    """Geometric means, then the workloads that are too slow, then the wrong ones."""
     for kind in KINDS:
         for name in (STOCK, EAGER):
             found = [r for result in results if result.work == kind
@@ -100,7 +100,7 @@ def slower(result: BenchResult) -> str:
 
 
 def markdown(settings: Mapping[str, Sequence[BenchResult]]) -> str:
-    """All of it, to be pasted into RESULTS.md."""
+    """The complete report, to be pasted into RESULTS.md."""
     parts = [times(results, f"{name} allocator, ms").to_markdown()
              for name, results in settings.items()]  # fmt: skip
     first = next(iter(settings.values()))

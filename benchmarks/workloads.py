@@ -23,8 +23,8 @@ class Workload:
     """`build()` returns a function and its arguments, the same ones each time.
 
     gradient   forward and backward are timed together
-    streams    nothing but memory should limit it: it is compared with a copy of as many bytes
-    tolerance  larger than that of its dtype, where eager itself is no better than that
+    streams    it should be memory-bound: it is compared with a copy of as many bytes
+    tolerance  larger than that of its dtype, if eager itself is less accurate
     """
 
     name: str
@@ -42,7 +42,7 @@ def kernel(
     gradient: bool = False,
     streams: bool = False,
 ) -> Workload:
-    """A function that needs no building."""
+    """Register a function that needs no `build`."""
     return Workload(name, lambda: (fn, make()), "kernel", gradient, streams)
 
 
@@ -57,7 +57,7 @@ def _floats(*shape: int, grad: bool = False) -> torch.Tensor:
 
 
 def _weights(outputs: int, inputs: int) -> torch.Tensor:
-    """Of a linear layer, scaled as initialized ones are: what goes in and comes out is alike."""
+    """Weights of a linear layer, scaled so that inputs and outputs have the same variance."""
     return _floats(outputs, inputs) / inputs**0.5
 
 
@@ -107,7 +107,7 @@ def _int8_arguments() -> tuple[torch.Tensor, ...]:
 
 
 def int4_row(x: torch.Tensor, pairs: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """A row times weights of four bits, two in a byte; each 128 of them have a scale."""
+    """A row times 4-bit weights, two in a byte; each group of 128 weights has a scale."""
     nibbles = torch.stack((pairs & 15, pairs >> 4), -1).reshape(len(pairs), -1, 128)
     return x @ ((nibbles.float() - 8) * scale).reshape(len(pairs), -1).t()
 
@@ -118,7 +118,7 @@ def _int4_arguments() -> tuple[torch.Tensor, ...]:
 
 
 def adam_step() -> Built:
-    """Adam's step over the 148 tensors of a transformer of 12 layers, 3 M numbers."""
+    """An Adam step over the 148 tensors (3 M elements) of a transformer with 12 layers."""
     width, layers = 128, 12
     block = [(3 * width, width), (3 * width,), (width, width), (width,), (4 * width, width),
              (4 * width,), (width, 4 * width), (width,), *[(width,)] * 4]  # fmt: skip

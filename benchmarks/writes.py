@@ -4,11 +4,11 @@
     python -m benchmarks.writes set_plane index       only kinds whose name contains one of these
     python -m benchmarks.writes --device cuda         on a GPU
     python -m benchmarks.writes --loops               a cache of keys and values, a decoded token
-    python -m benchmarks.writes --chain 63            seconds of a first call of so many writes
+    python -m benchmarks.writes --chain 63            seconds of a first call with 63 writes
 
-Each kind is a process of its own.  Results, and what became of the arguments, are compared with
-eager before anything is timed.  "best" is the faster of eager and stock; the last column is ours
-over it, the median over the rounds.
+Each kind runs in a separate process.  Results and modified arguments are compared with eager before
+anything is timed.  "best" is the faster of eager and stock; the last column is the ratio of our
+time to it, the median over the rounds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Job = Callable[[], Any]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure what was asked for and print a table."""
+    """Measure the requested kinds and print a table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def row(timings: Timings) -> list[str]:
-    """Milliseconds of each, and ours over the best of the others."""
+    """Milliseconds of each, and the ratio of ours to the best of the others."""
     best = min((EAGER, STOCK), key=timings.median_ms)
     ratio = timings.ratio(OURS, best)
     mark = "" if ratio <= GOAL else " *"
@@ -79,7 +79,7 @@ def row(timings: Timings) -> list[str]:
 
 
 def measured(kind: Kind, given: argparse.Namespace) -> Timings:
-    """All three on arguments of their own, compared, then timed."""
+    """Compare, then time, all three, each with its own copy of the arguments."""
     jobs: dict[str, Job] = {}
     expected: list[Any] = []
     for way, compiled in WAYS.items():
@@ -97,7 +97,7 @@ def measured(kind: Kind, given: argparse.Namespace) -> Timings:
 
 
 def same(found: Sequence[Any], expected: Sequence[Any]) -> bool:
-    """Are all tensors as in eager mode?"""
+    """Are all tensors equal to those of eager mode?"""
     pairs = zip(found, expected, strict=True)
     return all(torch.allclose(a, b, TOLERANCE, TOLERANCE) for a, b in pairs
                if isinstance(b, torch.Tensor))  # fmt: skip
@@ -107,7 +107,7 @@ def same(found: Sequence[Any], expected: Sequence[Any]) -> bool:
 
 
 def timed(build: Callable[[str], Callable[..., Any]], given: argparse.Namespace) -> Timings:
-    """A step that each way gets for itself, with a position that moves on."""
+    """Time a step, which is created for each compiler; its position increases with each call."""
     jobs = {}
     for way, compiled in WAYS.items():
         torch.compiler.reset()
@@ -122,7 +122,7 @@ def timed(build: Callable[[str], Callable[..., Any]], given: argparse.Namespace)
 
 
 def cache_step(device: str) -> Any:
-    """New keys and values go to one position of 2 x 8 MB."""
+    """Write new keys and values to one position of caches of 2 x 8 MB."""
     keys, values = (torch.zeros(1, HEADS, LENGTH, WIDTH, device=device) for _ in range(2))
     new = torch.randn(1, HEADS, 1, WIDTH, device=device)
     place = torch.tensor([1234], device=device)
@@ -193,7 +193,7 @@ def decoded_token(device: str) -> Any:
 
 
 def print_chain(count: int, device: str) -> None:
-    """Seconds of the first call of so many writes to parts of one tensor, ours and stock."""
+    """Print the seconds of a first call with a number of writes to one tensor, ours and stock."""
 
     def writes(c: torch.Tensor, x: torch.Tensor) -> None:
         for n in range(count):

@@ -73,7 +73,7 @@ class Layout(TypedDict):
 
 class GraphPicture(TypedDict):
     """A picture (see `picture.py`): `edges` are pairs of indices into `items`, `inside` has the
-    layouts by frame ("" is the root), `told` is the accessible name.
+    layouts by frame ("" is the root); the last field is the accessible name.
 
     An item is [name, label, sub, role, tip, things, frame], a frame [name, label, sub, tip, parent,
     open, things].

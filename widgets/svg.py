@@ -113,7 +113,7 @@ def picture_svg(picture: Picture) -> str:
 def svg_page(
     title: str, width: float, height: float, parts: Iterable[str], told: Iterable[str]
 ) -> str:
-    """Elements as one SVG file with its style; `told` is the description, as lines of text."""
+    """Elements as one SVG file with its style; the description is lines of text."""
     body = "\n".join(parts)
     return (
         f'<svg class="lab-svg" xmlns="http://www.w3.org/2000/svg" role="img" '

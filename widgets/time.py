@@ -189,7 +189,7 @@ def rows_of(phases: Iterable[Phase]) -> list[int]:
 def bars_view(
     name: str, seconds: Mapping[str, float], note: str, told: Callable[[float], str] | None = None
 ) -> TreeView:
-    """One bar for each phase, in execution order, to scale; `told` formats the seconds."""
+    """One bar for each phase, in execution order, to scale, with formatted seconds."""
     told = told or seconds_text
     most = max([*seconds.values(), 1e-12])
     bars = (

@@ -52,7 +52,6 @@ TO_DO: tuple[str, ...] = (
     "widgets/model.py",
     "widgets/picture.py",
     "widgets/recompiles_live.py",
-    "widgets/shapes.py",
     "widgets/svg.py",
     "widgets/time.py",
     "widgets/traffic.py",
