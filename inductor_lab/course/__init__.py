@@ -1,10 +1,10 @@
 """The course: exercises with checks, questions, a board, and phases that a student replaces.
 
-    course.check("1.1", stack_machine)     points, or the smallest counterexample in a sentence
+    course.check("1.1", stack_machine)     points, or a sentence with the smallest counterexample
     course.predict("kernels", 2, c.after.kernels)
-    course.board()                         what was earned so far
+    course.board()                         the points earned so far
 
-docs/course.md says how notebooks are made.
+docs/course.md explains how the notebooks are generated.
 """
 
 from inductor_lab.course import labs

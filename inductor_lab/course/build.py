@@ -23,14 +23,14 @@ SOURCES = "source"
 
 
 def own_folder() -> Path:
-    """`notebooks/`, where it is installed or checked out."""
+    """The folder `notebooks/` of the installation or the checkout."""
     package = Path(inductor_lab.__file__).parent
     return next(filter(Path.is_dir, (package / "notebooks", package.parent / "notebooks")))
 
 
 def copy_for_students(folder: Path) -> None:
-    """Copy the notebooks, without sources and solutions; raises BadArguments for a folder that is
-    there already, CannotWrite for one that cannot be made."""
+    """Copy the notebooks, without sources and solutions; raises BadArguments if the folder already
+    exists, CannotWrite if it cannot be created."""
     if folder.exists():
         raise BadArguments(f"{folder} is there already", todo="give another folder")
     spared = shutil.ignore_patterns(".*", "__pycache__", "instructor", "source")
@@ -48,7 +48,7 @@ def sources(folder: Path) -> list[Source]:
 
 
 def notebooks(source: Source) -> Iterator[tuple[str, str]]:
-    """(path below the folder, text of the file) of each notebook that is made from a source."""
+    """(path below the folder, text of the file) of each notebook that a source generates."""
     folders = {"tutorial": {"tutorials": True}, "lab": {"labs": False, "instructor": True}}
     for place, solved in folders[source.kind].items():
         for language in LANGUAGES:
@@ -57,14 +57,14 @@ def notebooks(source: Source) -> Iterator[tuple[str, str]]:
 
 
 def notebook_text(source: Source, language: Language, *, solved: bool) -> str:
-    """The notebook as a file: no outputs, cells named by their order."""
+    """The text of the notebook's file: without outputs, with cell ids in order."""
     cells = [Cell(kind, text) for kind, text in source.cells(language, solved=solved)]
     return file_text(source, language, cells)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a notebook: "markdown" or "code", and what tools keep in its metadata."""
+    """A cell of a notebook: "markdown" or "code", with the metadata of tools."""
 
     kind: str
     text: str
@@ -72,7 +72,7 @@ class Cell:
 
 
 def file_text(source: Source, language: Language, cells: Iterable[Cell]) -> str:
-    """The file of a notebook: its title, a cell with the imports, then the cells."""
+    """The text of a notebook's file: its title, a cell with the imports, then the cells."""
     cells = [Cell("markdown", f"# {source.number} · {source.titles[language]}"),
              Cell("code", start(language)), *cells]  # fmt: skip
     written: list[dict[str, object]] = [
@@ -92,19 +92,19 @@ def file_text(source: Source, language: Language, cells: Iterable[Cell]) -> str:
 
 
 def start(language: Language) -> str:
-    """The first cell of code."""
+    """The first code cell."""
     speak = "" if language == "en" else '\ncourse.speak("zh")'
     return f"import torch\nimport inductor_lab as lab\nfrom inductor_lab import course{speak}"
 
 
 def build(folder: Path) -> list[Path]:
-    """Write every notebook whose text has changed; the paths written."""
+    """Write every notebook whose text has changed; returns the written paths."""
     made = (one for source in sources(folder) for one in notebooks(source))
     return write_changed(folder, made)
 
 
 def write_changed(folder: Path, files: Iterable[tuple[str, str]]) -> list[Path]:
-    """Write files, as (path below the folder, text), where their text has changed; their paths."""
+    """Write each file (path below the folder, text) whose text has changed; returns their paths."""
     written = []
     for name, text in files:
         path = folder / name

@@ -1,11 +1,11 @@
-"""Check a student's function: apart, with a limit, and told in a sentence.
+"""Check a student's function in a separate process, with a time limit.
 
     course.check("1.1", stack_machine)
     ✗ 1.1 A stack machine: 0 of 2 points
       f(a, b) = a - b with a=1, b=0: 1 was expected, the machine gave -1
 
-The function runs in a copy of this process, so an endless loop, a crash or a changed global stays
-there.
+The function runs in a copy of this process, so an endless loop, a crash or a changed global does
+not affect this process.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _IN_TRACE = re.compile(r'File "([^"]+)", line (\d+) in')
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one check: `print` tells it, a notebook draws it.
+    """The result of one check: `print` writes it, a notebook draws it.
 
     points   earned, of `possible`
-    message  why not all of them, in a sentence; "" if there is nothing to say
-    case     the smallest case that went wrong
-    printed  what the function itself printed
-    picture  what went wrong, drawn, where a picture helps
+    message  a sentence that explains the missing points; "" if there are none
+    case     the smallest failing case
+    printed  the output that the function itself printed
+    picture  a picture of the failure, if one helps
     """
 
     name: str
@@ -82,9 +82,9 @@ class Verdict:
 
 
 def check(name: str, solution: Any, *, seed: int = 0) -> Verdict:
-    """Judge a solution on random cases, and put its points on the board.
+    """Check a solution on random cases, and record its points on the board.
 
-    Raises BadArguments for an exercise that does not exist.
+    Raises BadArguments if the exercise does not exist.
     """
     if name not in EXERCISES:
         known = ", ".join(in_order())
@@ -103,9 +103,9 @@ def check(name: str, solution: Any, *, seed: int = 0) -> Verdict:
 
 def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
     """In the copy: the reason, the case and its picture, or None."""
-    # a crash writes the line that it happened in
+    # a crash writes its line
     faulthandler.enable(sys.stdout, all_threads=False)
-    # a warning is the student's, and says nothing of folders
+    # show a warning of the student's code without paths
     warnings.filterwarnings("ignore", module=r"inductor_lab\.course\.")
     warnings.formatwarning = lambda told, kind, *_, **__: f"{kind.__name__}: {told}\n"
     watched, over = threading.get_ident(), threading.Event()
@@ -128,7 +128,7 @@ def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
 
 
 def _message(ended: Ended, asked: Exercise, solution: Any) -> str:
-    """What is wrong, in a sentence; "" if nothing is."""
+    """A sentence that says what is wrong; "" if nothing is."""
     if ended.how == "hung":
         return say(
             "still running after {s:.0f} s: does it end?{w}",

@@ -16,7 +16,7 @@ from inductor_lab.course.times import LIMIT, times
 
 
 def command(arguments: Sequence[str]) -> str:
-    """Do what is asked for; the text to print.  Raises LabError for what cannot be done."""
+    """Run the requested command; returns the text to print.  Raises LabError if it fails."""
     given = _parser().parse_args(arguments)
     if given.what == "status":
         return str(board())

@@ -1,4 +1,4 @@
-"""A softmax by hand in CUDA C++, compiled by NVRTC where that is installed.
+"""A handwritten softmax in CUDA C++, compiled by NVRTC if it is installed.
 
 NVRTC is NVIDIA's compiler as a library (`pip install nvidia-cuda-nvrtc`, or part of torch for
 CUDA); it needs no GPU.
@@ -68,7 +68,7 @@ with torch 2.11 and Triton 3.6, 2026-11-23."""
 
 
 def library() -> Path | None:
-    """Where NVRTC is installed as a Python package; None if it is not."""
+    """The path of NVRTC, if it is installed as a Python package; otherwise None."""
     found = importlib.util.find_spec("nvidia")
     folders = found.submodule_search_locations if found is not None else None
     for folder in map(Path, folders or ()):
@@ -80,7 +80,7 @@ def library() -> Path | None:
 
 
 def ptx_of(source: str, architecture: str = "compute_90") -> str:
-    """The PTX of CUDA C++.  Raises MissingPackage without NVRTC, CompileFailed with its words."""
+    """The PTX of CUDA C++.  Raises MissingPackage without NVRTC, CompileFailed with its message."""
     place = library()
     if place is None:
         raise MissingPackage("nvidia-cuda-nvrtc")
@@ -98,8 +98,8 @@ def ptx_of(source: str, architecture: str = "compute_90") -> str:
 
 
 def timed(rows: int, columns: int) -> tuple[str, list[tuple[str, float]]]:
-    """This machine's GPU, and the seconds of one softmax on it: eager, ours, by hand, and a copy of
-    as many bytes.  Raises RuntimeError without a GPU."""
+    """This machine's GPU, and the seconds of one softmax on it: eager, ours, handwritten, and a
+    copy of as many bytes.  Raises RuntimeError without a GPU."""
     from triton.testing import do_bench
 
     x = torch.randn(rows, columns, device="cuda")

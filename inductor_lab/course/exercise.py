@@ -1,11 +1,11 @@
-"""An exercise: cases drawn at random, a judge, and the smallest case that a solution gets wrong.
+"""An exercise: random cases, a judge, and the smallest case for which a solution is wrong.
 
     @exercise("1.1", "A stack machine", "栈式虚拟机", points=2)
     class StackMachine(Exercise):
         def cases(self, draw): ...            random cases, small ones first
         def judge(self, solution, case): ...  None, or a sentence that says what is wrong
-        def smaller(self, case): ...          cases to try in its place
-        def picture(self, solution, case): .. what went wrong, drawn, if a picture helps
+        def smaller(self, case): ...          smaller cases to try instead
+        def picture(self, solution, case): .. a picture of the failure, if one helps
 
 MiniTorch: tests as the contract of a module.  QuickCheck (Claessen and Hughes 2000): properties on
 random values, and shrinking.
@@ -32,19 +32,18 @@ SHRINKS = 400
 
 @dataclass(frozen=True)
 class Wrong:
-    """The smallest case found that a solution gets wrong, and how."""
+    """The smallest failing case that was found, and the reason of the failure."""
 
     case: Any
     reason: str
 
 
 class Exercise:
-    """What is asked for, and how an answer is judged.  Subclasses define the first three
-    methods.
+    """A task and the check of its solutions.  Subclasses define the first three methods.
 
     name     "1.2": lab and number
     title    in both languages
-    points   for a solution that gets all cases right
+    points   for a solution that is right in all cases
     limit    seconds for all cases together
     """
 
@@ -58,7 +57,7 @@ class Exercise:
         raise NotImplementedError
 
     def judge(self, solution: Any, case: Any) -> str | None:
-        """What is wrong with the solution in this case, in a sentence; None if nothing is."""
+        """A sentence that says what is wrong in this case; None if nothing is."""
         raise NotImplementedError
 
     def smaller(self, case: Any) -> Iterable[Any]:
@@ -66,22 +65,22 @@ class Exercise:
         return ()
 
     def told(self, case: Any) -> str:
-        """The case as a student should see it."""
+        """The text of the case for the student."""
         return str(case)
 
     def picture(self, solution: Any, case: Any) -> Picture | None:
-        """What went wrong in this case, drawn; None where words say it all."""
+        """A picture of the failure in this case; None if the message is enough."""
         return None
 
     def drawn(self, solution: Any, case: Any) -> Picture | None:
-        """`picture`, or None where the solution cannot give what it shows."""
+        """`picture`, or None if the solution does not return what it shows."""
         try:
             return self.picture(solution, case)
         except Exception:
             return None
 
     def first_wrong(self, solution: Any, seed: int = 0) -> Wrong | None:
-        """Try all cases; the first that fails, made as small as it can be."""
+        """Try all cases; returns the first failing one, reduced as far as possible."""
         for case in self.cases(random.Random(seed)):
             reason = self._tried(solution, case)
             if reason is not None:
@@ -89,9 +88,9 @@ class Exercise:
         return None
 
     def _tried(self, solution: Any, case: Any) -> str | None:
-        """The judge's answer; an exception of the solution's is one too.
+        """The judge's answer; an exception of the solution also counts as a failure.
 
-        A stub raises NotImplementedError, which goes through.
+        A stub raises NotImplementedError, which is not caught.
         """
         try:
             return self.judge(solution, case)
@@ -99,7 +98,7 @@ class Exercise:
             raise
         except (Exception, SystemExit) as error:
             own = error.__cause__ if isinstance(error, CompilerDefect) else None
-            raised: BaseException = own or error  # in a phase of the student's
+            raised: BaseException = own or error  # in a phase that the student wrote
             if isinstance(raised, NotImplementedError):
                 raise raised from None
             where = line_of(raised.__traceback__, solution)
@@ -135,7 +134,7 @@ EXERCISES: dict[str, Exercise] = {}
 
 
 def in_order() -> list[str]:
-    """Their names in the order of the course: 9.5 before 10.1."""
+    """The names of the exercises in the order of the course: 9.5 before 10.1."""
     return sorted(EXERCISES, key=lambda name: [int(part) for part in name.split(".")])
 
 
@@ -154,15 +153,15 @@ def exercise(
 
 
 def given(*values: Any) -> tuple[Any, ...]:
-    """Copies of a case's values for a solution, which may change them: the judge's stay."""
+    """Copies of a case's values: a solution may modify them without changing the judge's values."""
     return copy.deepcopy(values)
 
 
 def expected(what: type | tuple[type, ...], found: Any) -> str | None:
-    """A sentence if a value is not of the type that was asked for.
+    """A sentence if a value does not have the expected type.
 
-    True is no number.  A container may be of another kind, such as a defaultdict; but nothing in it
-    may be of a class of the student's own that decides what it equals.
+    True is not a number.  A container may have another type, such as a defaultdict, but it must not
+    contain instances of the student's own classes, which could define `__eq__`.
     """
     kinds = what if isinstance(what, tuple) else (what,)
     fits = isinstance(found, kinds) and (bool in kinds or not isinstance(found, bool))

@@ -1,9 +1,9 @@
-"""A Triton kernel of the student's in Triton's interpreter: every access seen, none outside.
+"""Run a student's Triton kernel in Triton's interpreter: record and check every access.
 
     trace = run_kernel(double, (3,), x, y, 10, BLOCK=4)
     trace.picture(0)         which program reads which element of the first argument
 
-Needs Triton, and no GPU.
+Needs Triton, but no GPU.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_DRAWN = 64
 
 
 class Outside(Exception):
-    """A kernel reads or writes what is not in its tensors; `trace` is what was seen so far."""
+    """A kernel reads or writes outside of its tensors; `trace` has the accesses so far."""
 
     def __init__(self, text: str, trace: Trace) -> None:
         super().__init__(text)
@@ -44,13 +44,13 @@ class Access:
 
 @dataclass
 class Trace:
-    """All accesses of a launch, up to the first that is outside."""
+    """All accesses of a launch, up to the first one out of bounds."""
 
     sizes: dict[int, int]
     accesses: list[Access] = field(default_factory=list)
 
     def picture(self, argument: int) -> Picture:
-        """Each program's elements of one tensor; crossed are those that two programs touch."""
+        """Each program's elements of one tensor; an element of two programs is crossed out."""
         size = min(self.sizes[argument], MOST_DRAWN)
         mine: dict[int, set[int]] = {}
         for access in self.accesses:
@@ -72,10 +72,10 @@ def _cell(touched: bool, shared: bool) -> Cell:
 def run_kernel(
     kernel: Callable[..., Any], grid: tuple[int, ...], *arguments: Any, **constants: Any
 ) -> Trace:
-    """Run a kernel (with or without `@triton.jit`) on CPU tensors, program after program.
+    """Run a kernel (with or without `@triton.jit`) on CPU tensors, one program after the other.
 
-    Raises Outside at the first access outside of a tensor, MissingPackage without Triton, and what
-    the kernel raises.
+    Raises Outside at the first access outside of a tensor, MissingPackage without Triton, and the
+    exceptions of the kernel.
     """
     try:
         from triton.runtime.errors import InterpreterError
@@ -96,7 +96,7 @@ def run_kernel(
 @contextlib.contextmanager
 def _functions_interpreted() -> Iterator[None]:
     """While a kernel runs, functions of `triton.language` written in Triton (`tl.max`, `tl.sum`)
-    are interpreted too; Triton by itself decides that once, when it is imported."""
+    are also interpreted; without this, Triton decides it once, when it is imported."""
     import triton.language as tl
     from triton.runtime.interpreter import InterpretedFunction
     from triton.runtime.jit import JITFunction
@@ -108,7 +108,7 @@ def _functions_interpreted() -> Iterator[None]:
             setattr(tl, name, InterpretedFunction(one.fn))
     try:
         yield
-    finally:  # Triton puts things in place for a function within a kernel, and leaves them there
+    finally:  # Triton patches modules for a function inside a kernel, and does not restore them
         for place, members in own:
             for name, now in list(vars(place).items()):
                 if name not in members:
@@ -119,7 +119,7 @@ def _functions_interpreted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _watched(builder: Any, tensors: dict[int, torch.Tensor], trace: Trace) -> Iterator[None]:
-    """While a kernel runs, its accesses are noted, and those outside raise."""
+    """While a kernel runs, record its accesses, and raise if one is out of bounds."""
     own = {name: getattr(builder, name) for name in _MASKS}
 
     def watched(name: str, mask_at: int) -> Callable[..., Any]:

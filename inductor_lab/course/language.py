@@ -1,5 +1,6 @@
-"""The language of checks and questions is the explorer's (notebook/language.py): one switch, one
-table.  A generated Chinese notebook says `course.speak("zh")` in its first cell."""
+"""The language of checks and questions, which is the language of the explorer
+(notebook/language.py).  The first cell of a generated Chinese notebook calls `course.speak("zh")`.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ Both: TypeAlias = str | tuple[str, str]
 
 
 def one_of(text: Both) -> str:
-    """The text in the language that is spoken."""
+    """The text in the current language."""
     return text if isinstance(text, str) else text[LANGUAGES.index(language())]
 
 
 def speak(wanted: str) -> None:
-    """Speak another language from now on; raises BadArguments for one that is not known."""
+    """Set the language; raises BadArguments if it is unknown."""
     language(wanted or "none")

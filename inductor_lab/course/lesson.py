@@ -1,13 +1,13 @@
-"""A lesson: an executed notebook as cells, outputs and the teacher's annotations; and two compared.
+"""A lesson: the cells, outputs and annotations of an executed notebook; and a comparison of two.
 
-A comment that begins with `#!` annotates its line, or the line below it, and is no part of the code
-that is shown:
+A comment that begins with `#!` annotates its line, or the line below it, and is removed from the
+displayed code:
 
     y = torch.softmax(x, -1)    #! three nests over the same rows, hence one kernel
     c                           #! g0.forward.code/5: the maximum of a row
 
-The second one annotates line 5 of a pane of the explorer that the cell shows; a pane and a line are
-written as in the address of a report.
+The second one annotates line 5 of a pane of the explorer that the cell shows, with the syntax of a
+report's address.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True)
 class Note:
-    """What the teacher says of a line: of the cell, or of a pane of its explorer."""
+    """The teacher's annotation of a line of the cell, or of a pane of its explorer."""
 
     text: str
     line: int
@@ -38,7 +38,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Output:
-    """One output: its text, and what a page draws instead, by MIME type."""
+    """One output: its text, and the data by MIME type that a page draws instead."""
 
     text: str
     data: Mapping[str, str]
@@ -57,15 +57,15 @@ class Cell:
 
     @property
     def said(self) -> list[str]:
-        """The lines of all outputs, with measured times and addresses left out: what two runs of
-        one program have in common."""
+        """The lines of all outputs without measured times and addresses, which differ between
+        runs."""
         text = "\n".join(output.text for output in self.outputs)
         return _MEASURED.sub("…", text).splitlines()
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A notebook as it was run."""
+    """An executed notebook."""
 
     title: str
     cells: tuple[Cell, ...]
@@ -73,14 +73,14 @@ class Lesson:
 
 @dataclass(frozen=True)
 class Pair:
-    """A cell of a student's run and the teacher's; None where one of them has none."""
+    """A cell of the student's run and of the teacher's; None if a run does not have it."""
 
     own: Cell | None
     given: Cell | None
 
     @property
     def changed(self) -> bool:
-        """Was the source edited, or is the cell in one of the notebooks only?"""
+        """Was the source edited, or is the cell in only one of the notebooks?"""
         return self.own is None or self.given is None or self.own.source != self.given.source
 
     @property
@@ -90,7 +90,7 @@ class Pair:
 
 
 def read_lesson(path: Path) -> Lesson:
-    """Read a notebook; raises UnreadableFile for what is none."""
+    """Read a notebook; raises UnreadableFile if it is not one."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         cells = [_cell(cell, number) for number, cell in enumerate(found["cells"])]
@@ -146,7 +146,7 @@ def _plain(text: str | Sequence[str]) -> str:
 
 
 def pairs(own: Lesson, given: Lesson) -> list[Pair]:
-    """The cells of two lessons side by side, in order: those of one name belong together."""
+    """The cells of two lessons in order; cells with the same name form a pair."""
     first, second = own.cells, given.cells
     found: list[Pair] = []
     names = [cell.name for cell in first], [cell.name for cell in second]

@@ -1,4 +1,4 @@
-"""Which line of a student's function an error, or an endless loop, is in."""
+"""The line of a student's function that contains an error or an endless loop."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from inductor_lab.course.language import say
 
 
 def file_of(solution: Any) -> str:
-    """The file or cell that a function, a class or a kernel (`@triton.jit`) stands in; "" for
-    what is none of them."""
+    """The file or cell that contains a function, a class or a kernel (`@triton.jit`); "" for other
+    objects."""
     functions = vars(solution).values() if isinstance(solution, type) else [
         getattr(solution, "fn", solution)
     ]  # fmt: skip
@@ -21,7 +21,7 @@ def file_of(solution: Any) -> str:
 
 
 def line_of(trace: types.TracebackType | None, solution: Any) -> str:
-    """The last line of the student's in a traceback."""
+    """The last line of the student's code in a traceback."""
     found, where = "", file_of(solution)
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == where:
@@ -31,7 +31,7 @@ def line_of(trace: types.TracebackType | None, solution: Any) -> str:
 
 
 def line_now(thread: int, solution: Any) -> str:
-    """The student's line that a thread is in."""
+    """The line of the student's code that a thread is executing."""
     frame, where = sys._current_frames().get(thread), file_of(solution)
     while frame is not None:
         if frame.f_code.co_filename == where:
@@ -41,6 +41,6 @@ def line_now(thread: int, solution: Any) -> str:
 
 
 def line_text(path: str, number: int | str) -> str:
-    """A line with its number, to stand below a message."""
+    """A line with its number, to be printed below a message."""
     text = linecache.getline(path, int(number)).strip()
     return say("\nin line {n}: {t}", n=number, t=text)

@@ -1,4 +1,4 @@
-"""Memory in numbers of this machine: bandwidth, page faults, and a race of memory traffic.
+"""Memory measurements on this machine: bandwidth, page faults, and a race of memory traffic.
 
 rate = copy_rate()                      bytes per second
 race(rate, "x", (("before", before_passes), ("fused", after_passes)))
@@ -23,7 +23,7 @@ Pass = tuple[str, int, bool]
 
 
 def seconds_of(call: Callable[[], Any], seconds: float = 0.4) -> float:
-    """The fastest call of as many as take so many seconds, at least five: others only disturb."""
+    """The fastest of at least five calls in this many seconds; other processes only add time."""
     found: list[float] = []
     while len(found) < 5 or sum(found) < seconds:
         start = time.perf_counter()
@@ -33,14 +33,14 @@ def seconds_of(call: Callable[[], Any], seconds: float = 0.4) -> float:
 
 
 def copy_rate(nbytes: int = 64 << 20) -> float:
-    """Bytes that a copy reads and writes in a second."""
+    """Bytes per second that a copy reads and writes."""
     source = torch.ones(nbytes // 4)
     target = torch.empty_like(source)
     return 2 * nbytes / seconds_of(lambda: target.copy_(source))
 
 
 def page_faults() -> int | None:
-    """Page faults of this process so far that needed no disk; None where nobody counts them."""
+    """Page faults of this process so far that needed no disk; None if unknown."""
     try:
         import resource
     except ImportError:
@@ -49,7 +49,7 @@ def page_faults() -> int | None:
 
 
 def passes_of(part: CompiledPart) -> list[Pass]:
-    """What the generated kernels of a part read and write, in order; each buffer once a kernel."""
+    """The reads and writes of a part's generated kernels, in order; each buffer once per kernel."""
     return [
         (p.buffer, int(storage_bytes(kernel.buffers[p.buffer])), p.role != "in")
         for kernel in part.kernels
@@ -59,7 +59,7 @@ def passes_of(part: CompiledPart) -> list[Pass]:
 
 
 def race(rate: float, title: Both, programs: Sequence[tuple[Both, Sequence[Pass]]]) -> Picture:
-    """The passes of programs, side by side, as long as they take at `rate` bytes per second."""
+    """An animation of the memory passes of programs, timed at `rate` bytes per second."""
     words = say("memory,processor,read,write,pause").split(",")
     lanes, lines = [], [one_of(title)]
     for named, passes in programs:

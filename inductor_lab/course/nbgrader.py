@@ -1,11 +1,11 @@
 """The labs as assignments of nbgrader: `inductor-lab course nbgrader FOLDER`.
 
-FOLDER/nbgrader_config.py               written once, then the teacher's own
+FOLDER/nbgrader_config.py               written once; the teacher may edit it
 FOLDER/source/01_capture/01_capture.ipynb
 
-An exercise becomes two cells.  The student's holds the stub, and below it the solution between two
-marks, where nbgrader cuts it out.  The check's is locked and returns the points that it gave:
-nbgrader takes a number that a cell returns as its grade.
+An exercise becomes two cells.  The student's cell contains the stub, and below it the solution
+between two marks, which nbgrader removes.  The cell of the check is locked and returns the points:
+nbgrader uses a number that a cell returns as its grade.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _CHECK = re.compile(r'course\.check\("([\d.]+)", (\w+)\)')
 
 
 def export(folder: Path, into: Path, language: Language) -> list[Path]:
-    """Write the labs of the sources below `folder` as a course of nbgrader's; the paths written.
+    """Write the labs of the sources below `folder` as an nbgrader course; returns the new paths.
 
-    A configuration that is there stays.  Raises BadArguments where there are no sources, and
-    UnreadableFile for a lab of which an exercise is not checked once.
+    An existing configuration is kept.  Raises BadArguments if there are no sources, and
+    UnreadableFile for a lab with an exercise that is not checked exactly once.
     """
     labs = [source for source in sources(folder) if source.kind == "lab"]
     files = [(f"source/{lab.stem}/{lab.stem}.ipynb", assignment(lab, language)) for lab in labs]
@@ -52,7 +52,7 @@ def export(folder: Path, into: Path, language: Language) -> list[Path]:
 
 
 def assignment(lab: Source, language: Language) -> str:
-    """The teacher's notebook of a lab, with solutions and what nbgrader keeps about each cell."""
+    """The teacher's notebook of a lab, with solutions and nbgrader's metadata for each cell."""
     checked = sorted(found[1] for block in lab.blocks if (found := _CHECK.fullmatch(block.text)))
     wanted = sorted(name for name in EXERCISES if name.startswith(f"{lab.number}."))
     if checked != wanted:
@@ -82,6 +82,6 @@ def _cells(blocks: tuple[Block, ...], language: Language) -> Iterator[Cell]:
 
 
 def _about(identity: str, *roles: str) -> dict[str, dict[str, object]]:
-    """The metadata of a cell that nbgrader knows by name."""
+    """The nbgrader metadata of a named cell."""
     kinds = {kind: kind in roles for kind in ("grade", "solution", "locked", "task")}
     return {"nbgrader": {"schema_version": 3, "grade_id": identity, **kinds}}

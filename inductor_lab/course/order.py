@@ -1,4 +1,4 @@
-"""Cells that were run in the wrong order: a sentence below Python's NameError says what to do."""
+"""For cells run in the wrong order: a hint below Python's NameError."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from inductor_lab.course.language import say
 
 
 def watch() -> None:
-    """Have the notebook around us, if there is one, say it from now on."""
+    """Add the hint to the errors of the current notebook, if there is one."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is not None and _tell not in shell.events.callbacks["post_run_cell"]:
         shell.events.register("post_run_cell", _tell)
@@ -22,7 +22,7 @@ def _tell(result: Any) -> None:
 
 
 def hint(error: NameError) -> str:
-    """What to do about a name that is not there."""
+    """A hint for a name that is not defined."""
     return say(
         "`{name}` is not defined: run the cells above, from the first one on, or check the name",
         name=error.name,

@@ -1,10 +1,10 @@
-"""Pictures of the course, drawn from live values; each tells in words what it shows.
+"""Pictures of the course, drawn from live values; each has a text description.
 
     course.bars("time per call", [("all passes", 0.32e-3, "319 µs"), ...])
     course.cells("which thread takes which row", [("row 0", [("t0", "input"), ...])])
 
-A notebook draws it, `print` writes the words, and a screen reader gets them too.  A title, a name
-and a meaning may be given in English and Chinese.
+A notebook draws the picture; `print` and screen readers use the description.  A title, a name and
+a meaning may be given in English and Chinese.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Meaning: TypeAlias = tuple[Both, str]
 
 @dataclass(frozen=True)
 class Picture:
-    """HTML that a notebook shows, and the same in words."""
+    """HTML that a notebook shows, and its text description."""
 
     html: str
     told: str
@@ -54,9 +54,9 @@ def bars(title: Both, rows: Sequence[Bar]) -> Picture:
 
 
 def cells(title: Both, rows: Sequence[Row], legend: Sequence[Meaning] = ()) -> Picture:
-    """Lines of cells; what is wrong is crossed, so that no colour has to be told apart.
+    """Rows of cells; a wrong cell is crossed out, so that it is recognizable without colour.
 
-    The legend says what a role stands for: (meaning, role).
+    The legend explains roles, as (meaning, role).
     """
     head, named = one_of(title), [(one_of(name), line) for name, line in rows]
     meanings = [(one_of(text), role) for text, role in legend]
@@ -77,5 +77,5 @@ def _told(cell: Cell, meaning: dict[str, str]) -> str:
 
 
 def drawn(kind: str, title: str, told: str, *values: Any) -> Picture:
-    """A picture by the name of what draws it, and its words."""
+    """A picture, by the name of its drawing function, with its description."""
     return Picture(draw(kind, title, told, *values), told)

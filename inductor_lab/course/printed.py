@@ -1,4 +1,4 @@
-"""What a cell of the course prints, in lines that fit into a notebook, in its language."""
+"""Print in the notebook's language, in lines that fit into a notebook."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _APART = re.compile(": +|; |  +")
 
 
 def show(*things: object) -> None:
-    """`print`, each thing in lines of its own; a long line goes on below itself at a word.
+    """Print each object on separate lines; long lines are wrapped at words.
 
-    A pair of texts is one in English and in Chinese.  What the compiler says in an object's text
-    is told in Chinese where that is spoken; names and code stay as they are.
+    A pair of texts is a text in English and in Chinese.  The compiler's text of an object is
+    translated if the language is Chinese; names and code are not.
     """
     print("\n".join(folded(_text(thing)) for thing in things))
 
@@ -31,15 +31,18 @@ def _text(thing: object) -> str:
 
 
 def _told(line: str) -> str:
-    """A line with its indentation; code and names have no Chinese and stay as they are."""
+    """The translated line with its indentation; code and names are not translated."""
     inside = line.lstrip(" ")
     return line[: len(line) - len(inside)] + _least_english(inside) if inside else line
 
 
 @lru_cache(maxsize=1024)
 def _least_english(text: str) -> str:
-    """Sentences stand alone, in a column, or behind colons and semicolons, which they may have
-    themselves: of all readings the one that leaves least in English."""
+    """The translation that leaves the least text in English.
+
+    A sentence may be a line, a column, or a part after a colon or a semicolon; but it may also
+    contain colons and semicolons.
+    """
     readings = [translate(text)]
     for apart in _APART.finditer(text):
         before, after = text[: apart.start()], text[apart.end() :]

@@ -15,7 +15,7 @@ from inductor_lab.course.scores import record
 
 @dataclass(frozen=True)
 class Revealed:
-    """A guess beside the truth; without a guess the truth is folded away."""
+    """A guess next to the truth; without a guess the truth is collapsed."""
 
     question: str
     guess: Any
@@ -28,7 +28,7 @@ class Revealed:
         if isinstance(self.truth, int | float):
             try:
                 return float(self.guess) == self.truth
-            except (TypeError, ValueError):  # words, where a number was asked for
+            except (TypeError, ValueError):  # a text instead of a number
                 return False
         return bool(self.guess == self.truth)
 
@@ -59,9 +59,9 @@ class Revealed:
 
 
 def predict(question: Both, guess: Any, truth: Any) -> Revealed:
-    """Compare a guess with the truth; None is no guess.
+    """Compare a guess with the truth; None means no guess.
 
-    The question may be given in English and Chinese.  Guesses are kept where the board is.
+    The question may be given in English and Chinese.  Guesses are stored in the board's file.
     """
     found = Revealed(one_of(question), guess, truth)
     if guess is not None:

@@ -1,7 +1,7 @@
-"""The local board: what was earned on this machine, exercise by exercise.
+"""The local board: the points earned on this machine for each exercise.
 
-A JSON file in the user's own data folder (`INDUCTOR_LAB_COURSE_FILE` names another one); it is
-rewritten whole and renamed, so that a notebook that is closed meanwhile does not damage it.
+A JSON file in the user's data folder (`INDUCTOR_LAB_COURSE_FILE` names another one).  An update
+writes a new file and renames it, so that an interrupted update does not damage the board.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VARIABLE = "INDUCTOR_LAB_COURSE_FILE"
 
 
 def board_file() -> Path:
-    """Where the scores are kept."""
+    """The path of the file with the scores."""
     named = os.environ.get(VARIABLE)
     return Path(named) if named else platformdirs.user_data_path("inductor_lab") / "course.json"
 
@@ -39,7 +39,7 @@ def scores() -> dict[str, dict[str, Any]]:
 
 
 def record(name: str, points: int, possible: int) -> None:
-    """Keep the best result of an exercise; where nothing can be written, nothing is kept."""
+    """Record the best result of an exercise; does nothing if the file cannot be written."""
     known = scores()
     best = max(points, int(known.get(name, {}).get("points", 0)))
     tries = int(known.get(name, {}).get("tries", 0)) + 1
@@ -94,7 +94,7 @@ def points_text(points: int, possible: int) -> str:
 
 
 def board(lab: int | None = None) -> Board:
-    """The exercises of one lab, or of all, with what was earned."""
+    """The exercises of one lab, or of all labs, with the earned points."""
     known, rows = scores(), []
     for name in in_order():
         if lab is None or name.partition(".")[0] == str(lab):

@@ -1,10 +1,10 @@
-"""A machine to practise measuring on: its clock moves only when it works, and its truth is known.
+"""A simulated machine to practise measuring: its clock and its true times are deterministic.
 
     machine = Machine(Troubles(compile=3.0, interrupts=True), seed=0)
     call = machine.program("f", 1e-3)
     start = machine.clock(); call(); machine.clock() - start
 
-Real machines have the same troubles; there nobody knows what would be right.
+Real machines have the same troubles, but their true times are unknown.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ BETWEEN_SPEEDS = 0.2
 
 
 class TooLong(Exception):
-    """More calls, or more seconds, than anybody waits for."""
+    """The limit of calls or of seconds is exceeded."""
 
 
 @dataclass(frozen=True)
 class Troubles:
     """What disturbs a measurement.
 
-    compile     seconds that the first call of a program takes beside its work; a tenth of them the
-                second call
-    grain       seconds from one value that the clock can show to the next
+    compile     additional seconds of the first call of a program; the second call takes a tenth of
+                them
+    grain       resolution of the clock in seconds
     interrupts  another process takes the processor for 0.1 s, about every half second
-    slower      by so much of its speed at the start the machine gets slower in each second
-    throttled   how many times as slow the machine is in about half of the time; it changes every
-                fifth of a second or so
+    slower      decrease of the speed per second, as a fraction of the speed at the start
+    throttled   slowdown factor of the machine in about half of the time; it changes about every
+                0.2 s
     """
 
     compile: float = 0.0
@@ -60,7 +60,7 @@ class Troubles:
 
 
 class Machine:
-    """A simulated machine.  `log` has (program, seconds) of each call, which no program can see."""
+    """A simulated machine.  `log` has (program, true seconds) of each call, for the judge."""
 
     def __init__(self, troubles: Troubles, seed: int) -> None:
         self.troubles = troubles
@@ -73,7 +73,7 @@ class Machine:
         self._fast = self._draw.random() < 0.5
 
     def clock(self) -> float:
-        """Seconds since some moment, as fine as the clock's grain."""
+        """Seconds since an arbitrary start, rounded to the clock's grain."""
         self._now += READING
         grain = self.troubles.grain
         return self._now // grain * grain if grain else self._now
@@ -81,9 +81,9 @@ class Machine:
     def program(
         self, name: str, seconds: float, *, compiles: bool = True
     ) -> Callable[[], None]:
-        """A program that takes so many seconds a call on a machine without troubles.
+        """A program that takes this many seconds per call on a machine without troubles.
 
-        A call raises TooLong once the machine has worked too long.
+        A call raises TooLong if the machine exceeds its limit.
         """
         extra = [self.troubles.compile, self.troubles.compile / 10] if compiles else []
 
@@ -96,7 +96,7 @@ class Machine:
         before = self._now
         work = seconds * (1 + NOISE * abs(self._draw.gauss(0, 1)))
         self._now += work * self._slowness() + extra
-        self._start += extra  # what compiles is not what one waits for
+        self._start += extra  # the compile time does not count towards the limit
         while self.troubles.interrupts and self._now >= self._interrupt:
             self._now += INTERRUPT
             self._interrupt = self._next(BETWEEN_INTERRUPTS)

@@ -1,4 +1,4 @@
-"""The source of a notebook: text in both languages beside shared code, one file that diffs well.
+"""The source of a notebook: one file with text in both languages and shared code.
 
     ---
     kind: tutorial                 or lab
@@ -13,9 +13,9 @@
     :::
     ```python                      a cell of code, for both languages
     ```
-    ```python stub                 of a lab: what the student gets,
+    ```python stub                 in a lab: the student's version of a cell,
     ```
-    ```python solution             and what stands there in the instructor's notebook
+    ```python solution             and the version in the instructor's notebook
     ```
 
 Anything else outside of these blocks is an error, so that no text exists in one language only.
@@ -37,7 +37,7 @@ _OPENS = re.compile(r"^(?::::(en|zh)|```python(?: (stub|solution))?)$")
 
 @dataclass(frozen=True)
 class Block:
-    """One block of a source: what it is, its text, and the line it starts in."""
+    """One block of a source: its kind, its text, and its first line."""
 
     kind: Kind
     text: str
@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Source:
-    """A source as read: its heading, and its blocks in order."""
+    """A parsed source: its heading, and its blocks in order."""
 
     kind: str
     number: int
@@ -70,7 +70,7 @@ class Source:
 
 
 def read_source(path: Path) -> Source:
-    """Read a source; raises UnreadableFile, with the line, for one that is not as it should be."""
+    """Read a source; raises UnreadableFile, with the line, if it is malformed."""
     lines = path.read_text(encoding="utf-8").splitlines()
     if not lines or lines[0] != "---" or "---" not in lines[1:]:
         raise _wrong(path, 1, "a source begins with a heading between two lines of ---")
@@ -107,7 +107,7 @@ def _blocks(path: Path, lines: list[str], start: int) -> list[Block]:
 
 
 def _check_pairs(path: Path, blocks: tuple[Block, ...]) -> None:
-    """English and Chinese, stub and solution stand side by side."""
+    """Check that English and Chinese, and stub and solution, come in pairs."""
     for first, second in (("en", "zh"), ("stub", "solution")):
         for place, block in enumerate(blocks):
             beside = blocks[place + 1].kind if place + 1 < len(blocks) else ""

@@ -1,7 +1,7 @@
 """How long each cell of each tutorial takes: `inductor-lab course times`.
 
-Every tutorial runs in a kernel of its own.  Beside the seconds on the wall stand those of the
-processor, with the compilers that a cell starts: others on the machine do not make them more.
+Every tutorial runs in a separate kernel.  Wall time and processor time are reported; the latter
+includes the compilers that a cell starts, and does not depend on other processes.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from inductor_lab.course.scores import VARIABLE
 from inductor_lab.course.source import Source
 
 LIMIT = 20.0
-"""Seconds of a cell: nobody looks at a cell that runs any longer."""
+"""Maximum seconds of a cell: readers do not wait longer."""
 LONGEST_SHOWN = 5
 PATIENCE = 600
-"""Seconds for one cell, on whatever machine."""
+"""Timeout in seconds of a cell on any machine."""
 
 _WATCH = """
 import json, os, time
@@ -41,8 +41,8 @@ _TELL = "print(json.dumps(_cells))"
 
 @dataclass(frozen=True)
 class CellTime:
-    """A cell of code: its number among them from 1, its first line, seconds on the wall and of the
-    processor."""
+    """A code cell: its number from 1, its first line, its wall time and processor time in
+    seconds."""
 
     number: int
     line: str
@@ -51,7 +51,7 @@ class CellTime:
 
     @property
     def seconds(self) -> float:
-        """What the cell is to answer for: waiting for a busy processor does not count."""
+        """The cell's time without waiting for a busy processor."""
         return min(self.wall, self.processor)
 
     def __str__(self) -> str:
@@ -75,10 +75,10 @@ class TutorialTimes:
 
 
 def times(folder: Path, names: Sequence[str], tell: Callable[[str], None]) -> list[TutorialTimes]:
-    """Run the tutorials whose names begin with one of `names` (all, if there is none), telling of
-    each as it ends.
+    """Run the tutorials whose names begin with one of `names` (all, if there is none), and report
+    each when it ends.
 
-    Raises LabError for a cell that fails.
+    Raises LabError if a cell fails.
     """
     found = []
     tell("   wall processor   seconds, by cell")
@@ -90,24 +90,24 @@ def times(folder: Path, names: Sequence[str], tell: Callable[[str], None]) -> li
 
 
 def spent() -> tuple[float, float]:
-    """Seconds so far: of the clock, and of the processor for this process and those it started."""
+    """Wall time so far, and processor time of this process and its child processes."""
     used = os.times()
     processor = used.user + used.system + used.children_user + used.children_system
     return time.perf_counter(), processor
 
 
 def run(source: Source) -> Iterator[CellTime]:
-    """The cells of one tutorial, each with its time; raises LabError where one fails."""
+    """The cells of one tutorial, each with its time; raises LabError if one fails."""
     cells = [cell for cell in _executed(source).cells if cell.cell_type == "code"]
     spent = json.loads(cells[-1].outputs[0].text)
-    # the first cell heard its own end, the last one told before its own
+    # the first cell has one more message, the last one does not report its end
     for number, (cell, both) in enumerate(zip(cells[1:-1], spent[1:], strict=True), 1):
         lines = [line for line in cell.source.splitlines() if line and line != "guess = None"]
         yield CellTime(number, lines[0] if lines else "", *both)
 
 
 def _executed(source: Source) -> Any:
-    """The English notebook with a clock around each cell, after it ran."""
+    """The executed English notebook, with a timer for each cell."""
     try:
         import nbformat
         from nbclient import NotebookClient
