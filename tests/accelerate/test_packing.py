@@ -306,8 +306,8 @@ def test_weights_are_not_packed_in_training(library: str, layer: nn.Linear) -> N
 
     class Watching(Observer):
         def left(self, phase: str, result: Any) -> None:
-            if phase.endswith("libraries"):
-                steps = result[0].steps
+            if phase.endswith("schedule"):
+                steps = result.steps
                 operators.extend(step.op for step in steps if isinstance(step, ExternCall))
 
     compiled = torch.compile(layer, backend=backend_with(Options(), Watching()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -127,13 +126,14 @@ def test_broken(tmp_path):
 """
 
 
-INSTALLED = any(point.name == "inductor_lab" for point in entry_points(group="pytest11"))
-PLUGIN = () if INSTALLED else ("-p", "inductor_lab.contracts.plugin")
+def test_pytest_records_checks_and_writes_pages(
+    pytester: pytest.Pytester, request: pytest.FixtureRequest
+) -> None:
+    loaded = request.config.pluginmanager.has_plugin("inductor_lab")
+    plugin = () if loaded else ("-p", "inductor_lab.contracts.plugin")
 
-
-def test_pytest_records_checks_and_writes_pages(pytester: pytest.Pytester) -> None:
     def run_pytest(*options: str) -> pytest.RunResult:
-        return pytester.runpytest_subprocess(*PLUGIN, "-q", "--show-capture=no", *options)
+        return pytester.runpytest_subprocess(*plugin, "-q", "--show-capture=no", *options)
 
     file = pytester.makepyfile(test_block=TESTS)
     run = run_pytest("-k", "recorded")

@@ -20,6 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.rewrite import passes
 from inductor_lab.compiler.rewrite.aten import matmul_forms
+from inductor_lab.compiler.rewrite.facts import RewriteFacts
 from inductor_lab.compiler.rewrite.passes import rewrite
 
 BF16 = torch.bfloat16
@@ -145,10 +146,11 @@ def test_sixteen_bit_products_on_a_cpu_without_instructions_for_them(
 
 def test_other_products_on_a_cpu_are_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = torch.randn(32, 16), torch.randn(37, 16)
-    assert not list(passes.products(on_a_cpu(lambda x, w: x @ w.t(), x, w), frozenset(), None))
+    facts = RewriteFacts(frozenset(), lambda node: None, Options())
+    assert not list(passes.products(on_a_cpu(lambda x, w: x @ w.t(), x, w), facts))
     monkeypatch.setattr(matmul_forms, "onednn_supports", lambda dtype: True)
     module = on_a_cpu(lambda x, w: x @ w.t(), x.to(BF16), w.to(BF16))
-    assert not list(passes.products(module, frozenset(), None))
+    assert not list(passes.products(module, facts))
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])

@@ -12,8 +12,7 @@ import torch
 import torch.nn.functional as F
 
 import inductor_lab as lab
-from inductor_lab.compiler.codegen.cpu.passes import PASSES
-from inductor_lab.compiler.rewrite.passes import PASSES as REWRITES
+from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.model import document
@@ -115,7 +114,8 @@ def english(compilation: Any) -> set[str]:
     texts = list(walk(document(compilation)))
     code = {word for text, is_code in texts if is_code for word in re.findall("[A-Za-z]+", text)}
     phases = {word for phase in compilation.phases for word in re.findall(r"\w+", phase.name)}
-    named = {*LEGALITY, *PROFIT, *(step.name for step in PASSES.values()), *REWRITES, "output"}
+    passes = {word for table in LISTS.values() for name in table for word in WORD.findall(name)}
+    named = {*LEGALITY, *PROFIT, *passes, "output"}
     known = code | phases | named | TERMS | UNITS
     said = {say(text) for text, is_code in texts if not is_code}
     return {text for text in said if set(WORD.findall(text)) - known}

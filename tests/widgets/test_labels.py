@@ -50,7 +50,6 @@ ENGLISH = {
     "unknown option": ("perhaps ",),
     " must be ": (" is not possible",),
     "shape mismatch: ": ("do not fit",),
-    " required APIs found": ("names are there",),
 }
 """The same for errors, which have no translation."""
 ANYWHERE = {"one per op", "one kernel per op", "change something", "asked for at", "is born at",

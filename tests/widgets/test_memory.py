@@ -122,7 +122,7 @@ def test_the_curve_has_the_peak_that_the_text_has(name):
         said = [text_of(text) for text in inside(view["tree"], "text")]
         assert f"peak {bytes_text(peak)}" in said
         assert ("16.0L" in area[1]["d"]) == (peak > 0), "the highest point is drawn highest"
-    assert f"-> {bytes_text(plan.peak_after)} fused" in text_of(views[0]["tree"])
+    assert f"reuse -> {bytes_text(plan.peak_after)}" in text_of(views[0]["tree"])
     inputs = set(plan.reuse.values()) - {life.buffer for life in plan.lifetimes}
     assert text_of(views[0]["tree"]).count("of an input, not counted") == len(inputs)
     assert "not counted" not in text_of(views[1]["tree"])
