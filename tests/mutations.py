@@ -1,11 +1,11 @@
-"""Do the tests notice when one line of the compiler is wrong?
+"""Check that the tests detect a wrong line in the compiler.
 
     python -m tests.mutations --count 60 --seconds 60
 
 Each mutation changes one comparison, operator, bound, number or dtype in a compiler function.
-For each, a process forked from one that has collected the tests runs them, the nearest and quickest
-first, and stops at the first failure: at first the tests of `make test`, then, if none of them
-failed, those that `make test` leaves to `make check`.  A mutation that nobody notices is either
+For each, a process forked from one that has collected the tests runs the nearest and quickest tests
+first, and stops at the first failure.  It starts with the tests of `make test`; if none fails, it
+continues with those that only `make check` runs.  A mutation that no test detects is either
 equivalent to the original or shows that a test is missing.
 
 Results are appended to a file, and mutations that are in it are not run again.  The seeded faults
@@ -83,7 +83,7 @@ class Mutation:
         return f"{self.module}:{self.line} {self.function}: {self.what}"
 
 def changed(node: ast.AST) -> tuple[ast.AST, str] | None:
-    """The node with a fault, and what was changed; None where none of the kinds applies."""
+    """The node with a fault, and a description of the change; None if no kind of fault applies."""
     new = copy.deepcopy(node)
     match new:
         case ast.Compare(ops=[op]) if type(op) in SWAPS:
@@ -120,7 +120,7 @@ def mutations(tests: str) -> Iterator[Mutation]:
 
 
 def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """Functions and methods without decorators: their code can be exchanged in place."""
+    """Functions and methods without decorators: their code can be replaced in place."""
     for node in tree.body:
         inner = node.body if isinstance(node, ast.ClassDef) else [node]
         prefix = f"{node.name}." if isinstance(node, ast.ClassDef) else ""
@@ -155,7 +155,7 @@ def mutated_code(mutation: Mutation) -> CodeType:
 
 
 def apply(mutation: Mutation) -> bool:
-    """Exchange the code of the loaded function; False where that cannot be done."""
+    """Replace the code of the loaded function; False if that is impossible."""
     found: Any = import_module(mutation.module)
     for part in mutation.function.split("."):
         found = vars(found).get(part)
@@ -170,7 +170,7 @@ def apply(mutation: Mutation) -> bool:
 
 @dataclass(frozen=True)
 class Verdict:
-    """`by`: those who noticed, "test" or "check"; "" if none did, and whether `all_ran`."""
+    """`by`: the tests that failed, "test" or "check"; "" if none did, and whether `all_ran`."""
 
     mutation: str
     by: str
@@ -182,8 +182,8 @@ class Verdict:
 class Trial:
     """A plugin for pytest: instead of running all tests once, it runs some for each mutation.
 
-    A test that fails without a mutation too (in a forked process with one thread, as the others
-    here) says nothing, and is left out from then on.
+    A test that also fails without a mutation (in a forked process with one thread, like the others
+    here) is skipped from then on.
     """
 
     def __init__(self, given: argparse.Namespace, chosen: Sequence[Mutation]) -> None:
@@ -265,17 +265,17 @@ def nearness(
 
 
 def words(name: str) -> set[str]:
-    """Of a module or a file, in the singular: `test_scatters` has "scatter"."""
+    """Words in the name of a module or file, in the singular: `test_scatters` has "scatter"."""
     return {word.removesuffix("s") for word in name.replace("_", ".").split(".")}
 
 
 def in_a_fork(
     mutation: Mutation | None, items: Sequence[pytest.Item], limit: float
 ) -> tuple[str, str]:
-    """What tests say in a process of its own, which may crash or never end.
+    """The result of tests in a separate process, which may crash or hang.
 
     The test that failed ("" if none did), and how: "fails", "crashes" or "hangs".  Without a
-    failure, whether "all" ran, or "some" in the time that there was.
+    failure, whether "all" tests ran, or only "some" within the time limit.
     """
     answer, pipe = os.pipe()
     child = os.fork()
@@ -347,7 +347,7 @@ def cpu_since(begin: float) -> float:
 
 
 def choose(count: int, seed: int, done: set[str]) -> list[Mutation]:
-    """As many from each folder."""
+    """Choose the same number from each folder."""
     chance = random.Random(seed)
     chosen = []
     for tests in SOURCES:

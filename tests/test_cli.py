@@ -43,7 +43,7 @@ def example_inputs():
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of the user that is called as one of Python's own, and one beside it."""
+    """A user file with the name of a Python module, and a file next to it."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "beside.py").write_text("VALUE = 1\n")
     path = tmp_path / "statistics.py"

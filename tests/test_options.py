@@ -1,4 +1,4 @@
-"""Options: each field takes what it declares, nothing else; names from elsewhere are told."""
+"""Options: each field accepts only what it declares; unknown names are reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RIGHT: dict[str, tuple[Any, ...]] = {
 
 
 def every_field() -> Iterator[tuple[str, Any]]:
-    """(name, how to give it a value)."""
+    """(name, function that sets it)."""
     for field in fields(Options):
         yield field.name, lambda value, name=field.name: Options.make({name: value})
     for field in fields(FusionOptions):
@@ -46,7 +46,7 @@ def every_field() -> Iterator[tuple[str, Any]]:
 
 
 def is_known(name: str, value: Any) -> bool:
-    """Is it one of the strange values that this field takes after all?"""
+    """Is it an unusual value that this field accepts?"""
     default = next((f.default for c in (Options, FusionOptions) for f in fields(c)
                     if f.name == name), None)  # fmt: skip
     kind = type(default)
@@ -100,7 +100,7 @@ def test_options_are_a_dict(given: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_compiled_before() -> None:
-    """`torch.sin` has reached no limit of recompiles, whatever tests ran before."""
+    """Earlier tests must not have exhausted the recompile limit of `torch.sin`."""
     torch.compiler.reset()
 
 

@@ -262,7 +262,7 @@ def test_arguments_that_a_function_changes_are_left_alone() -> None:
 
 
 class Watching(Progress):
-    """Notes what it is told; presses Ctrl-C when it hears a word."""
+    """Records the progress messages; interrupts (Ctrl-C) at a given word."""
 
     def __init__(self, stop_at: str = "") -> None:
         self.stop_at = stop_at
@@ -279,7 +279,7 @@ class Watching(Progress):
 
 
 def test_an_error_of_the_function_is_raised_before_any_compiler_is_set_up() -> None:
-    """Stock took half a minute to set up before a missing argument was told."""
+    """Stock took half a minute to set up before a missing argument was reported."""
     watching = Watching()
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         lab.bench(wave, progress=watching)

@@ -1,4 +1,4 @@
-"""What settings of the process give: each in a process of its own, in turns."""
+"""The effect of process settings: each in a separate process, interleaved."""
 
 from __future__ import annotations
 

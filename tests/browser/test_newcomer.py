@@ -458,7 +458,7 @@ def saves_the_notebook_from_the_explorer(user: Newcomer) -> None:
 
 @action
 def restarts_the_kernel(user: Newcomer) -> None:
-    """What is asked now is answered at once, that nobody can: not after a timeout."""
+    """A request without a kernel fails immediately, not after a timeout."""
     user.page.click(".lm-MenuBar-itemLabel:has-text('Kernel')")
     user.page.click(".lm-Menu-itemLabel:has-text('Restart Kernel…')")
     user.page.click(".jp-Dialog button:has-text('Restart')")

@@ -1,7 +1,7 @@
 """Room for the explorer: its own height, the whole screen, a page enlarged, no motion.
 
 Whatever the room is, views can be reached, a pane has forty columns or is alone, and buttons are
-beside the boxes of a graph.
+next to the boxes of a graph.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def test_every_width_of_an_output_has_room(output, open_page, width: int) -> Non
 
 
 def test_the_slider_of_steps_has_room_beside_long_names_of_tries(tmp_path, open_page) -> None:
-    """A graph break makes two tries, which a list above the slider tells apart."""
+    """A graph break makes two tries, which a list above the slider distinguishes."""
 
     def in_two_graphs(x):
         y = x.sin()

@@ -1,4 +1,4 @@
-"""The views of a report beside source, code and graphs; and a graph of many layers."""
+"""The views of a report other than source, code and graphs; and a graph of many layers."""
 
 from __future__ import annotations
 

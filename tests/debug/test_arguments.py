@@ -1,4 +1,4 @@
-"""Arguments of public calls that they cannot use: BadArguments, which says what they can."""
+"""Invalid arguments of public calls raise BadArguments, which lists the valid ones."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_loops_are_of_their_sizes(name: str, stages: dict[str, Any]) -> None:
 
 
 def test_kernels_are_of_the_memory_of_their_inputs(stages: dict[str, Any]) -> None:
-    """Which they would read beside of, or as other numbers."""
+    """Kernels would read out of bounds, or misread the bytes."""
     executable, (x, y) = stages["executable"]
     columns = torch.ones(5, 4).t()
     for wrong in (x.double(), columns, x.to("meta")):

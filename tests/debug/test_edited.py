@@ -1,4 +1,4 @@
-"""A kernel whose text was edited: refused at its line, told wrong, told right and timed."""
+"""A kernel whose text was edited: rejected at its line, reported wrong, or right and timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Right programs in three precisions: what differs is told as rounding, never as an error."""
+"""Correct programs in three precisions: differences are reported as rounding, never as errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that keep state: each run starts where the first did, and blame accuses nobody."""
+"""Stateful functions: each run starts from the same state, and blame reports no error."""
 
 from __future__ import annotations
 

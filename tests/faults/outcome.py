@@ -31,6 +31,6 @@ def judged(call: Callable[..., object], *arguments: Any) -> tuple[str, str]:
 
 
 def is_clear(error: BaseException) -> bool:
-    """Is it an error of ours that tells the user what to do, perhaps in TorchDynamo's wrapper?"""
+    """Is it our error with advice for the user, possibly wrapped by TorchDynamo?"""
     inner = getattr(error, "inner_exception", error)
     return isinstance(inner, LabError) and not isinstance(inner, CompilerDefect)

@@ -1,4 +1,4 @@
-"""Logs of `TORCH_TRACE` with changes at random: they open, with damage told, or are refused.
+"""Logs of `TORCH_TRACE` with random changes: they open and report the damage, or are rejected.
 
 A payload that is changed gets its right checksum, so that it is read and not skipped.
 """

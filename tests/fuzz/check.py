@@ -182,7 +182,7 @@ UNEQUAL = "is false, but the compiled program requires it"
 
 TORCHS_OWN = (
     # Between two graphs a program writes to what the first one saved.  What is saved is the
-    # compiler's choice, and autograd tells.
+    # compiler's choice, and autograd reports it.
     "needed for gradient computation has been modified by an inplace operation",
     # The first graph returns two tensors in one memory, the second one writes to one of them:
     # AOTAutograd cannot merge inputs of symbolic sizes that are no views to autograd.

@@ -1,4 +1,4 @@
-"""The sanitizer's net is whole: what reads beyond a tensor is told, what does not is left alone."""
+"""The sanitizer reports every read out of bounds, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which dtypes eager takes: asks eager, and writes `accepted.toml` beside `eager_dtype_checks.py`.
+"""Write the dtypes that eager accepts to `accepted.toml`, next to `eager_dtype_checks.py`.
 
     python -m tests.opinfo.accepted                # all operators; ten minutes
     python -m tests.opinfo.accepted aten.bmm.default     # prints the rows of some

@@ -112,7 +112,7 @@ def verdicts(
 
 
 def _gpu_is_broken(verdict: Verdict) -> bool:
-    """A kernel that reads what it must not leaves a process that cannot use its GPU any more."""
+    """After a kernel reads out of bounds, its process can no longer use its GPU."""
     try:
         torch.cuda.synchronize()
     except RuntimeError as error:
@@ -191,7 +191,7 @@ def _gradients(result: Any, tensors: tuple[torch.Tensor, ...]) -> tuple[Any, ...
 
 
 def _compiled(sample: Sample, settings: Settings, verdict: Verdict) -> Any:
-    """The compiled result, over the short road if it leads there."""
+    """The compiled result, over the short path if possible."""
     options, seen = settings.options, roads.Seen()
     if settings.road != "dynamo":
         verdict.road = "aot"

@@ -32,7 +32,7 @@ class Part:
 
 @dataclass
 class Outcome:
-    """What came of a part; `count`: how many samples the op has, None where nobody got to know."""
+    """The result of a part; `count`: the number of samples of the op, None if unknown."""
 
     part: Part
     count: int | None = None

@@ -136,7 +136,7 @@ def test_a_running_benchmark_says_how_far_it_is() -> None:
 
 
 class Drawing(Progress):
-    """Draws whatever it is told, as the live view does."""
+    """Draws each update, as the live view does."""
 
     def __init__(self) -> None:
         self.pages: list[str] = []

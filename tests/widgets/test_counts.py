@@ -86,7 +86,7 @@ def storages(values: Any, but: Any = ()) -> dict[int, int]:
 
 
 def in_eager(function: Callable[..., Any], inputs: Any) -> tuple[int, int, int]:
-    """Operator calls of forward and backward, bytes they move, bytes kept beside the inputs."""
+    """Operator calls of forward and backward, bytes moved, bytes saved besides the inputs."""
     kept: list[torch.Tensor] = []
     with (
         Watched() as seen,

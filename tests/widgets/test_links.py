@@ -27,7 +27,7 @@ def test_a_node_leads_to_its_ancestor_or_else_to_its_line():
 
 
 def test_a_module_of_torch_leads_to_the_line_that_calls_it():
-    """TorchDynamo tells no lines of torch's own files."""
+    """TorchDynamo reports no lines of torch's own files."""
     links = Links()
     links.called_from = Span("main.py", 7)
     captured = FxGraph("captured", (node("linear"), node("sin", line=3)), "")

@@ -35,12 +35,12 @@ NAMES = {
     "kernel", "kernels", "rank", "forward", "ATen", "aten", "default", "torch", "Markdown", "mm",
     "threads", "processor", "over", "sizes", "programs", "modes", "one", "two", "in", "a", "s", "x",
 }  # fmt: skip
-"""Of functions, contenders, titles that the user chose, the machine's own text, and units."""
+"""Names of functions and contenders, titles of the user, the machine's own text, and units."""
 
 
 PHASES = {"graph", "captured", "partition", "rewrite", "lower", "schedule", "libraries", "codegen",
           "load", "host"}  # fmt: skip
-"""Of a compile, which a running benchmark tells by their names."""
+"""Phases of a compile, which a running benchmark reports by name."""
 
 
 @pytest.fixture(autouse=True)

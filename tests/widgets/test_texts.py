@@ -1,4 +1,4 @@
-"""One table has what people read in both languages: complete, used, and nothing beside it.
+"""One table has all displayed texts in both languages: it is complete, and every entry is used.
 
 Checked are the course, the explorer's document (`DOCUMENT`), its JavaScript, and the pages of
 figures: benchmarks, profiles, traces, ranks, recompiles.  The compiler's reasons for a
