@@ -1,4 +1,4 @@
-"""A simulated machine to practise measuring: its clock and its true times are deterministic.
+"""A simulated machine to practise measuring: only work advances its clock; true times are known.
 
     machine = Machine(Troubles(compile=3.0, interrupts=True), seed=0)
     call = machine.program("f", 1e-3)
@@ -60,7 +60,7 @@ class Troubles:
 
 
 class Machine:
-    """A simulated machine.  `log` has (program, true seconds) of each call, for the judge."""
+    """A simulated machine.  `log` has (program, seconds) of each call; programs cannot read it."""
 
     def __init__(self, troubles: Troubles, seed: int) -> None:
         self.troubles = troubles
