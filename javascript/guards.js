@@ -62,6 +62,7 @@ export function guardsView(view, context) {
     const [mine, changed] = [asked, edits(view, state.values)];
     const answer = await context.whatIf.line.ask({ show: "guards", edits: changed });
     if (mine !== asked || answer.hit === undefined) return;
+    if (answer.hit === null && verdict.classList.contains("no")) return; // it names the line
     refill(verdict, ...answerParts(answer.hit, answer.reasons ?? {}));
     verdict.className = `lab-guard-verdict ${answer.hit === null ? "no" : "ok"}`;
   };

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 712bb7d3b4e1fcf2.
+// Made by `npm run build` in javascript, from sources 69ce5785e3cbe58e.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

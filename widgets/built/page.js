@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 712bb7d3b4e1fcf2.
+// Made by `npm run build` in javascript, from sources 69ce5785e3cbe58e.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -1103,6 +1103,7 @@ ${to}`;
       const [mine, changed] = [asked, edits(view, state.values)];
       const answer = await context.whatIf.line.ask({ show: "guards", edits: changed });
       if (mine !== asked || answer.hit === void 0) return;
+      if (answer.hit === null && verdict.classList.contains("no")) return;
       refill(verdict, ...answerParts(answer.hit, answer.reasons ?? {}));
       verdict.className = `lab-guard-verdict ${answer.hit === null ? "no" : "ok"}`;
     };
