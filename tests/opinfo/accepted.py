@@ -189,9 +189,7 @@ def rows(names: Iterable[str] = ()) -> dict[str, list[Any]]:
     """The table, or the rows of some operators."""
     known = {op for op in {*lowered(), *definitions()} if op.namespace == "aten"}
     wanted = [op for op in known if not is_elementwise(op) and (not names or str(op) in names)]
-    random = torch.Tag.nondeterministic_seeded
-    found = {str(op): row(calls) for op, calls in recorded(wanted).items()
-             if calls and random not in op.tags}  # fmt: skip
+    found = {str(op): row(calls) for op, calls in recorded(wanted).items() if calls}
     return {name: found[name] for name in sorted(found) if found[name]}
 
 

@@ -80,8 +80,8 @@ def test_a_row_is_overwritten_after_its_reductions():
 
 def test_a_norm_overwrites_its_input():
     """The mean is computed relative to the first element of a row, which is kept in a register.  If
-    one kernel reduces and another normalizes, the mean is stored, and the element is not read
-    again.
+    one kernel reduces and another normalizes, the mean is stored (`one_more_place`), and the
+    element is not read again.
     """
     image, kernel = normal(2, 64, 34, 34), torch.ones(64, 64, 3, 3)
     programs = {

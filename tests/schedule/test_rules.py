@@ -78,6 +78,16 @@ def two_readers(x: torch.Tensor) -> torch.Tensor:
     return (y + 1) @ x + y
 
 
+def mean_from_sum(x: torch.Tensor) -> torch.Tensor:
+    return x - x.sum(1, keepdim=True) / 64
+
+
+def mean_from_first(x: torch.Tensor) -> torch.Tensor:
+    """The mean is read in another order than it is computed, so in another kernel."""
+    first = x[:, :1]
+    return x - (first + (x - first).sum(1, keepdim=True) / 64).flip(0)
+
+
 def copied(x: torch.Tensor) -> torch.Tensor:
     y = x.abs()
     return (y + 1) @ x + y
@@ -258,6 +268,10 @@ EXAMPLES: dict[str, tuple[Example, Example]] = {
     "cheap_copy": (
         Example(copied, SQUARE, "buf0", "buf1"),
         Example(two_readers, SQUARE, "buf0", "buf3"),
+    ),
+    "one_more_place": (
+        Example(mean_from_sum, SQUARE, "buf0", "buf1"),
+        Example(mean_from_first, SQUARE, "buf3", "buf4"),
     ),
     "kernel_size": (
         Example(many_inputs, SQUARE * 40, "buf0", "buf1"),

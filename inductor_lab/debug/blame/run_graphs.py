@@ -17,7 +17,7 @@ from torch.fx.node import Argument
 
 from inductor_lab.debug.compare.flatten_values import is_plain
 from inductor_lab.debug.compare.functorch_transforms import transforms_end, transforms_on
-from inductor_lab.debug.compare.values import WIDE
+from inductor_lab.debug.compare.values import WIDE, whole_storage
 
 WIDENING = {
     name: "double" for name in ("half", "bfloat16", "float")
@@ -119,7 +119,11 @@ class Keeping(Interpreter):
         dtype = dtype_of(node) or value.dtype
         if not dtype.is_floating_point:
             return value
-        return value * self._factors(value, dtype)
+        if value.requires_grad or value.is_neg():
+            return value * self._factors(value, dtype)
+        whole = whole_storage(value)  # strides decide which writes eager mode accepts
+        moved = whole * self._factors(whole, dtype)
+        return moved.as_strided(value.shape, value.stride(), value.storage_offset())
 
     def _factors(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         moved = 2 * torch.rand(value.shape, generator=self._random, dtype=torch.float64) - 1

@@ -68,12 +68,16 @@ def _wide(value: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tenso
         return _like(value, copied(value, {}).to(dtype))
     storage = value.untyped_storage()
     if storage._cdata not in storages:
-        whole = value.detach().new_empty(0).set_(storage)  
-        storages[storage._cdata] = whole.to(dtype, copy=True)
+        storages[storage._cdata] = whole_storage(value).to(dtype, copy=True)
     flat = storages[storage._cdata]
     if flat.dtype is not dtype:
         return _like(value, value.detach().clone().to(dtype))
     return _like(value, flat.as_strided(value.shape, value.stride(), value.storage_offset()))
+
+
+def whole_storage(value: torch.Tensor) -> torch.Tensor:
+    """All elements of a tensor's storage, of shape (n,)."""
+    return value.detach().new_empty(0).set_(value.untyped_storage())  
 
 
 def _like(old: T, new: T) -> T:

@@ -14,7 +14,8 @@ from math import prod
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.ir.index import Axis, hint, is_int
 from inductor_lab.compiler.ir.ops import EXPENSIVE_FLOPS
-from inductor_lab.compiler.schedule.facts import real_axes
+from inductor_lab.compiler.ir.program import BufferKind
+from inductor_lab.compiler.schedule.facts import NestFacts, real_axes
 from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member
 from inductor_lab.compiler.schedule.fusion.rules import Pair, profit
 from inductor_lab.compiler.schedule.fusion.scans import scans_read
@@ -125,12 +126,40 @@ def cheap_copy(pair: Pair) -> str | None:
         return f"computing {pair.producer} takes {len(facts.loads)} loads per element"
     if (flops := pair.merged.copied) > COPIED_FLOPS:
         return f"the kernel of {pair.consumer} would recompute {flops} flops per element"
-    # a small producer is not copied if this would make the kernel load a buffer at one more place
-    small = facts.volume < max(member.facts.volume for member in pair.second.members)
+    return None
+
+
+@profit
+def one_more_place(pair: Pair) -> str | None:
+    """A small producer that can be computed next to one of its inputs is not inlined if the kernel
+    would load a buffer at one more place.
+
+    The kernel could not write its result over this buffer:
+
+        mean[i] = x[i, 0] + off[i] / n           off: a sum over r of x[i, r] - x[i, 0]
+        y[i, j] = x[i, j] - mean[i]
+    """
+    if pair.merged is None or not pair.evaluated_on_demand:
+        return None
+    facts = pair.first.members[0].facts
+    if facts.volume >= max(member.facts.volume for member in pair.second.members):
+        return None
+    if pair.placement == "inlined" and not _has_input_of_its_size(pair, facts):
+        return None
     for name, _ in facts.loads:
-        if small and len(pair.merged.loads[name]) > len(pair.second.loads.get(name, ())) > 0:
+        if len(pair.merged.loads[name]) > len(pair.second.loads.get(name, ())) > 0:
             return f"the kernel of {pair.consumer} would load {name} at one more place"
     return None
+
+
+def _has_input_of_its_size(pair: Pair, facts: NestFacts) -> bool:
+    """Is one of the producer's inputs computed by a loop nest over the same number of points?"""
+    inputs = (pair.buffers[name] for name, _ in facts.loads)
+    return any(
+        buffer.kind is BufferKind.COMPUTED
+        and prod(hint(size) for size in buffer.layout.size) == facts.volume
+        for buffer in inputs
+    )
 
 
 @profit
