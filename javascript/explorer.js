@@ -13,6 +13,7 @@ import { deepLinks, toggleFullScreen, togglePresenter } from "./present.js";
 import { oneStop } from "./roving.js";
 import { say, speak } from "./say.js";
 import { Selection } from "./selection.js";
+import { resizable } from "./split.js";
 import { stepsView } from "./steps.js";
 import { textView } from "./text.js";
 import { Search } from "./search.js";
@@ -98,7 +99,7 @@ export class Explorer {
     this.nav = html("nav", { class: "lab-rail", "aria-label": say("phases") });
     oneStop(this.nav, (place) => this.railButtons.get(this.order[place]));
     this.fillRail();
-    refill(root, this.head, html("div", { class: "lab-middle" }, this.nav, this.area),
+    refill(root, this.head, html("div", { class: "lab-middle" }, this.nav, resizable(this.area)),
       this.trail.element);
     doc.open.forEach((id) => this.addSlot(id));
     /** @type {Slot} */

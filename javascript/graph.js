@@ -3,6 +3,7 @@
 import { html, refill, svg, targetOf } from "./dom.js";
 import { exportButtons } from "./export.js";
 import { known, push } from "./known.js";
+import { enlarged } from "./present.js";
 import { Placement } from "./place.js";
 import { say } from "./say.js";
 import { Shows } from "./selection.js";
@@ -174,7 +175,7 @@ class GraphView {
       const name = group?.dataset.name ?? "";
       return { name, node: this.nodes.get(name) };
     };
-    /** @type {{x: number, y: number, far: number} | null} */
+    /** @type {{x: number, y: number, far: number, large: number} | null} */
     let dragged = null;
     this.paper.addEventListener("mouseover", (event) => {
       const { name, node } = at(event);
@@ -182,11 +183,13 @@ class GraphView {
     });
     this.paper.addEventListener("mouseleave", () => selection.preview([]));
     this.paper.addEventListener("pointerdown", (event) => {
-      dragged = { x: event.clientX - this.x, y: event.clientY - this.y, far: 0 };
+      const large = enlarged(this.element);
+      dragged = { x: event.clientX / large - this.x, y: event.clientY / large - this.y, far: 0, large };
     });
     this.paper.addEventListener("pointermove", (event) => {
       if (!dragged || !event.buttons) return;
-      const [x, y] = [event.clientX - dragged.x, event.clientY - dragged.y];
+      const x = event.clientX / dragged.large - dragged.x;
+      const y = event.clientY / dragged.large - dragged.y;
       dragged.far += Math.abs(x - this.x) + Math.abs(y - this.y);
       this.move(x, y);
     });
@@ -279,7 +282,7 @@ class GraphView {
    * @param {Box} box
    */
   show({ x, y, width, height }) {
-    const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
+    const { clientWidth, clientHeight } = this.paper;
     const [left, top] = [this.x + x * this.scale, this.y + y * this.scale];
     const inside = left >= 0 && top >= 0 && left + width * this.scale <= clientWidth
       && top + height * this.scale <= clientHeight;
@@ -304,9 +307,11 @@ class GraphView {
    * @param {WheelEvent} [event]
    */
   zoom(factor, event) {
-    const area = this.paper.getBoundingClientRect();
-    const [px, py] = event ? [event.clientX - area.left, event.clientY - area.top]
-      : [area.width / 2, area.height / 2];
+    const { paper } = this;
+    const area = paper.getBoundingClientRect();
+    const large = enlarged(this.element);
+    const [px, py] = event ? [(event.clientX - area.left) / large, (event.clientY - area.top) / large]
+      : [paper.clientWidth / 2, paper.clientHeight / 2];
     const scale = Math.min(4, Math.max(0.03, this.scale * factor));
     const ratio = scale / this.scale;
     this.scale = scale;
@@ -315,7 +320,7 @@ class GraphView {
 
   /** Fit the whole picture if it stays readable, otherwise show its top at a readable size. */
   fit() {
-    const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
+    const { clientWidth, clientHeight } = this.paper;
     if (!clientWidth || !clientHeight) return;
     const wide = (clientWidth - 2 * PAD) / Math.max(1, this.size.width);
     const high = (clientHeight - 2 * PAD) / Math.max(1, this.size.height);

@@ -10,6 +10,8 @@ const KEYS = [
   ["Esc", "clear"],
   ["[ ]", "previous and next stage in the focused pane"],
   ["/", "search; Enter: next match; closed panes are listed with their matches"],
+  ["Shift-click", "open a stage in another pane"],
+  ["line between panes", "drag it, or focus it and press arrow keys, to resize the panes"],
   ["d", "show the diff, if there is one"],
   ["f + -", "fit a graph, zoom in, zoom out"],
   ["n p", "next and previous box of a graph"],

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 69ce5785e3cbe58e.
+// Made by `npm run build` in javascript, from sources 469b37aa80a42fa2.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 69ce5785e3cbe58e.
+// Made by `npm run build` in javascript, from sources 469b37aa80a42fa2.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -520,6 +520,44 @@ var inductorLab = (() => {
     };
   }
 
+  // present.js
+  function togglePresenter(root) {
+    root.classList.toggle("presenting");
+  }
+  function toggleFullScreen(root) {
+    const done = document.fullscreenElement === root ? document.exitFullscreen() : root.requestFullscreen?.();
+    done?.catch(() => {
+    });
+  }
+  function enlarged(root) {
+    return root.getBoundingClientRect().width / root.offsetWidth || 1;
+  }
+  function deepLinks(explorer) {
+    const { root } = explorer;
+    if (!root.classList.contains("lab-page")) return;
+    const held = new WeakRef(explorer);
+    addEventListener("hashchange", function changed() {
+      const alive = held.deref();
+      if (alive) follow(alive);
+      else removeEventListener("hashchange", changed);
+    });
+    root.addEventListener("click", (event) => {
+      const line2 = targetOf(event).closest(".lab-line");
+      const pane = line2?.closest(".lab-pane")?.dataset.pane;
+      if (pane && line2?.dataset.line) history.replaceState(null, "", address(pane, line2.dataset.line));
+    });
+    follow(explorer);
+  }
+  var address = (pane, line2) => `#${pane}/${Number(line2) + 1}`;
+  function follow(explorer) {
+    const [id, line2] = decodeURIComponent(location.hash.slice(1)).split("/");
+    const pane = explorer.doc.panes[id];
+    if (!pane) return;
+    const text = line2 ? pane.views.findIndex((view) => view.kind === "text") : -1;
+    const slot = explorer.show(id, false, text < 0 ? null : text);
+    if (text >= 0) slot.view.goTo?.(Number(line2));
+  }
+
   // place.js
   var GAP = 18;
   var ROW_GAP = 30;
@@ -853,11 +891,13 @@ ${to}`;
       });
       this.paper.addEventListener("mouseleave", () => selection.preview([]));
       this.paper.addEventListener("pointerdown", (event) => {
-        dragged = { x: event.clientX - this.x, y: event.clientY - this.y, far: 0 };
+        const large = enlarged(this.element);
+        dragged = { x: event.clientX / large - this.x, y: event.clientY / large - this.y, far: 0, large };
       });
       this.paper.addEventListener("pointermove", (event) => {
         if (!dragged || !event.buttons) return;
-        const [x, y] = [event.clientX - dragged.x, event.clientY - dragged.y];
+        const x = event.clientX / dragged.large - dragged.x;
+        const y = event.clientY / dragged.large - dragged.y;
         dragged.far += Math.abs(x - this.x) + Math.abs(y - this.y);
         this.move(x, y);
       });
@@ -941,7 +981,7 @@ ${to}`;
      * @param {Box} box
      */
     show({ x, y, width, height }) {
-      const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
+      const { clientWidth, clientHeight } = this.paper;
       const [left, top] = [this.x + x * this.scale, this.y + y * this.scale];
       const inside = left >= 0 && top >= 0 && left + width * this.scale <= clientWidth && top + height * this.scale <= clientHeight;
       if (inside) return;
@@ -965,8 +1005,10 @@ ${to}`;
      * @param {WheelEvent} [event]
      */
     zoom(factor, event) {
-      const area = this.paper.getBoundingClientRect();
-      const [px, py] = event ? [event.clientX - area.left, event.clientY - area.top] : [area.width / 2, area.height / 2];
+      const { paper } = this;
+      const area = paper.getBoundingClientRect();
+      const large = enlarged(this.element);
+      const [px, py] = event ? [(event.clientX - area.left) / large, (event.clientY - area.top) / large] : [paper.clientWidth / 2, paper.clientHeight / 2];
       const scale = Math.min(4, Math.max(0.03, this.scale * factor));
       const ratio = scale / this.scale;
       this.scale = scale;
@@ -974,7 +1016,7 @@ ${to}`;
     }
     /** Fit the whole picture if it stays readable, otherwise show its top at a readable size. */
     fit() {
-      const { width: clientWidth, height: clientHeight } = this.paper.getBoundingClientRect();
+      const { clientWidth, clientHeight } = this.paper;
       if (!clientWidth || !clientHeight) return;
       const wide2 = (clientWidth - 2 * PAD) / Math.max(1, this.size.width);
       const high = (clientHeight - 2 * PAD) / Math.max(1, this.size.height);
@@ -1439,6 +1481,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     ["Esc", "clear"],
     ["[ ]", "previous and next stage in the focused pane"],
     ["/", "search; Enter: next match; closed panes are listed with their matches"],
+    ["Shift-click", "open a stage in another pane"],
+    ["line between panes", "drag it, or focus it and press arrow keys, to resize the panes"],
     ["d", "show the diff, if there is one"],
     ["f + -", "fit a graph, zoom in, zoom out"],
     ["n p", "next and previous box of a graph"],
@@ -1461,44 +1505,6 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       tabindex: -1,
       onclick: close
     }, html("table", {}, rows));
-  }
-
-  // present.js
-  function togglePresenter(root) {
-    root.classList.toggle("presenting");
-  }
-  function toggleFullScreen(root) {
-    const done = document.fullscreenElement === root ? document.exitFullscreen() : root.requestFullscreen?.();
-    done?.catch(() => {
-    });
-  }
-  function enlarged(root) {
-    return root.getBoundingClientRect().width / root.offsetWidth || 1;
-  }
-  function deepLinks(explorer) {
-    const { root } = explorer;
-    if (!root.classList.contains("lab-page")) return;
-    const held = new WeakRef(explorer);
-    addEventListener("hashchange", function changed() {
-      const alive = held.deref();
-      if (alive) follow(alive);
-      else removeEventListener("hashchange", changed);
-    });
-    root.addEventListener("click", (event) => {
-      const line = targetOf(event).closest(".lab-line");
-      const pane = line?.closest(".lab-pane")?.dataset.pane;
-      if (pane && line?.dataset.line) history.replaceState(null, "", address(pane, line.dataset.line));
-    });
-    follow(explorer);
-  }
-  var address = (pane, line) => `#${pane}/${Number(line) + 1}`;
-  function follow(explorer) {
-    const [id, line] = decodeURIComponent(location.hash.slice(1)).split("/");
-    const pane = explorer.doc.panes[id];
-    if (!pane) return;
-    const text = line ? pane.views.findIndex((view) => view.kind === "text") : -1;
-    const slot = explorer.show(id, false, text < 0 ? null : text);
-    if (text >= 0) slot.view.goTo?.(Number(line));
   }
 
   // keys.js
@@ -1653,7 +1659,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      */
     sourcesOf(things) {
       const lines = /* @__PURE__ */ new Set();
-      for (const thing of things) this.sourcesOfOne(thing).forEach((line) => lines.add(line));
+      for (const thing of things) this.sourcesOfOne(thing).forEach((line2) => lines.add(line2));
       return [...lines];
     }
     /** @param {Thing} thing */
@@ -1673,14 +1679,14 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      * @returns {Cue | null}
      */
     cue(things) {
-      const lines = this.sourcesOf(things).filter((line) => this.colours.has(line));
+      const lines = this.sourcesOf(things).filter((line2) => this.colours.has(line2));
       if (!lines.length) return null;
       lines.sort((a, b) => known(this.colours, a) - known(this.colours, b));
       const more = lines.length > 1 ? "+" : "";
       return {
         hue: known(this.colours, lines[0]) % HUES,
         number: `${lineNumber(this.label[lines[0]])}${more}`,
-        title: lines.map((line) => this.label[line]).join(", ")
+        title: lines.map((line2) => this.label[line2]).join(", ")
       };
     }
   };
@@ -1751,11 +1757,11 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   }
   function whenLive(channel, connect, isGone = () => false) {
     const look = () => {
-      const line = channels().get(channel);
+      const line2 = channels().get(channel);
       if (isGone()) document.removeEventListener(ARRIVED, look);
-      if (!line || isGone()) return;
+      if (!line2 || isGone()) return;
       document.removeEventListener(ARRIVED, look);
-      connect(line);
+      connect(line2);
     };
     document.addEventListener(ARRIVED, look);
     look();
@@ -1793,6 +1799,79 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     const runs = (value) => value.slice(1).flatMap((inner, i) => i % 2 ? [] : Array.from({ length: Number(value[i + 2]) }, () => made(inner)));
     for (const value of shared) values.push(made(value));
     return made(data);
+  }
+
+  // split.js
+  var STORED = "inductor_lab.panes";
+  var SMALLEST = 15;
+  var LARGEST = 85;
+  var STEP = 2;
+  var EQUAL = 50;
+  var MOVES2 = { ArrowLeft: -STEP, ArrowUp: -STEP, ArrowRight: STEP, ArrowDown: STEP };
+  function resizable(panes) {
+    const area = html("div", { class: "lab-work" }, panes);
+    const shares = stored();
+    area.append(line(area, "left", shares), line(area, "top", shares));
+    return area;
+  }
+  function line(area, side, shares) {
+    const isColumn = side === "left";
+    const label = isColumn ? say("width of the left panes") : say("height of the upper panes");
+    const element = html("div", {
+      class: `lab-split lab-split-${side}`,
+      role: "separator",
+      tabindex: 0,
+      "aria-label": label,
+      title: say("drag to resize; double-click for equal sizes"),
+      "aria-orientation": isColumn ? "vertical" : "horizontal",
+      "aria-valuemin": SMALLEST,
+      "aria-valuemax": LARGEST
+    });
+    const set = (wanted) => {
+      const share = Math.max(SMALLEST, Math.min(LARGEST, wanted));
+      shares[side] = share;
+      area.style.setProperty(`--${side}`, `${share}%`);
+      element.setAttribute("aria-valuenow", String(Math.round(share)));
+    };
+    element.addEventListener("pointerdown", (event) => {
+      element.setPointerCapture(event.pointerId);
+      event.preventDefault();
+      element.focus({ preventScroll: true });
+    });
+    element.addEventListener("pointermove", (event) => {
+      if (!element.hasPointerCapture(event.pointerId)) return;
+      const box = area.getBoundingClientRect();
+      set(100 * (isColumn ? (event.clientX - box.left) / box.width : (event.clientY - box.top) / box.height));
+    });
+    element.addEventListener("lostpointercapture", () => store(shares));
+    element.addEventListener("dblclick", () => {
+      set(EQUAL);
+      store(shares);
+    });
+    element.addEventListener("keydown", (event) => {
+      const wanted = event.key === "Home" ? SMALLEST : event.key === "End" ? LARGEST : event.key in MOVES2 ? shares[side] + MOVES2[event.key] : null;
+      if (wanted === null) return;
+      set(wanted);
+      store(shares);
+      event.preventDefault();
+      event.stopPropagation();
+    });
+    set(shares[side]);
+    return element;
+  }
+  function stored() {
+    try {
+      const { left, top } = JSON.parse(localStorage.getItem(STORED) || "{}");
+      return { left: Number(left) || EQUAL, top: Number(top) || EQUAL };
+    } catch {
+      return { left: EQUAL, top: EQUAL };
+    }
+  }
+  function store(shares) {
+    try {
+      localStorage.setItem(STORED, JSON.stringify(shares));
+    } catch {
+    }
   }
 
   // colours.js
@@ -1853,10 +1932,10 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   var LONG = { python: ['"""', "'''"], triton: ['"""', "'''"], cpp: ["/*"] };
   var CLOSES = { "/*": "*/" };
   var OPENS = /"""|'''|\/\*/g;
-  function coloured(line, language, open = null) {
+  function coloured(line2, language, open = null) {
     const found = [];
     const plain = (text) => text && found.push(...matched(text, LANGUAGES[language]));
-    let rest = line;
+    let rest = line2;
     while (rest) {
       if (open === null) {
         const at = firstOpening(rest, language);
@@ -1971,7 +2050,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      * @param {Context} context
      */
     constructor(block, choose, context) {
-      const original = block.lines.map((line) => line[0]).join("\n");
+      const original = block.lines.map((line2) => line2[0]).join("\n");
       block.draft ||= { text: original, said: "" };
       this.draft = block.draft;
       this.block = block;
@@ -2022,24 +2101,24 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       }, String(i + 1)));
       refill(this.numbers, lines);
       this.area.rows = count;
-      this.area.cols = Math.max(...this.area.value.split("\n").map((line) => line.length)) + 1;
+      this.area.cols = Math.max(...this.area.value.split("\n").map((line2) => line2.length)) + 1;
     }
     /** @param {Draft} draft */
     tell({ said, right, errors = [] }) {
       this.said.className = `lab-editor-said ${right === void 0 ? "" : right ? "ok" : "no"}`;
       this.said.textContent = errors.length ? say("{n} errors", { n: errors.length }) : said;
-      this.number(errors.map(([line]) => line));
-      refill(this.errors, errors.map(([line, text]) => html("li", {}, html("button", {
+      this.number(errors.map(([line2]) => line2));
+      refill(this.errors, errors.map(([line2, text]) => html("li", {}, html("button", {
         type: "button",
-        onclick: () => this.goTo(line)
-      }, line ? say("line {line}: {text}", { line, text }) : text))));
+        onclick: () => this.goTo(line2)
+      }, line2 ? say("line {line}: {text}", { line: line2, text }) : text))));
     }
     /** @param {number} line */
-    goTo(line) {
+    goTo(line2) {
       const lines = this.area.value.split("\n");
-      const start = lines.slice(0, Math.max(line - 1, 0)).join("\n").length + (line > 1 ? 1 : 0);
+      const start = lines.slice(0, Math.max(line2 - 1, 0)).join("\n").length + (line2 > 1 ? 1 : 0);
       this.area.focus();
-      this.area.setSelectionRange(start, start + (lines[line - 1] || "").length);
+      this.area.setSelectionRange(start, start + (lines[line2 - 1] || "").length);
     }
     async ask() {
       const { draft, block: { kernel: [part, kernel] } } = this;
@@ -2079,8 +2158,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         const style = block.title === "⋯" ? "lab-block-title gap" : "lab-block-title";
         body.append(html("div", { class: style }, block.title));
       }
-      const chunks = inChunks(block.lines.map((line, i) => lineElement(
-        line,
+      const chunks = inChunks(block.lines.map((line2, i) => lineElement(
+        line2,
         block.first ? block.first + i : "",
         `${id}-${lines.length}`,
         shows,
@@ -2100,18 +2179,18 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });
       },
       goTo: (number) => {
-        const line = lines[number - 1];
-        if (!line) return;
-        if (line.things.length) context.selection.pin(line.things);
-        markCurrent(line, true);
-        line.element.scrollIntoView({ block: "center" });
+        const line2 = lines[number - 1];
+        if (!line2) return;
+        if (line2.things.length) context.selection.pin(line2.things);
+        markCurrent(line2, true);
+        line2.element.scrollIntoView({ block: "center" });
       },
       find: (query) => {
-        lowered2 ??= lines.map((line) => line.text.toLowerCase());
+        lowered2 ??= lines.map((line2) => line2.text.toLowerCase());
         const found = lowered2;
-        return lines.filter((_, i) => found[i].includes(query)).map((line) => line.element);
+        return lines.filter((_, i) => found[i].includes(query)).map((line2) => line2.element);
       },
-      text: () => lines.map((line) => line.text).join("\n") + "\n"
+      text: () => lines.map((line2) => line2.text).join("\n") + "\n"
     };
   }
   function inChunks(elements) {
@@ -2158,9 +2237,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     shows.add(row, things);
     return row;
   }
-  function markCurrent(line, is) {
-    line?.element.classList.toggle("current", is);
-    if (line?.text.trim()) line.element.setAttribute("aria-selected", String(is));
+  function markCurrent(line2, is) {
+    line2?.element.classList.toggle("current", is);
+    if (line2?.text.trim()) line2.element.setAttribute("aria-selected", String(is));
   }
   function listenToLines(element, lines, selection) {
     let current = -1;
@@ -2171,19 +2250,19 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     element.addEventListener("mouseover", (event) => selection.preview(lineOf(event)?.things || []));
     element.addEventListener("mouseleave", () => selection.preview([]));
     element.addEventListener("click", (event) => {
-      const line = lineOf(event);
-      if (line?.things.length && !String(getSelection())) selection.pin(line.things);
+      const line2 = lineOf(event);
+      if (line2?.things.length && !String(getSelection())) selection.pin(line2.things);
     });
     element.addEventListener("keydown", (event) => {
       const step2 = STEPS[event.key];
       if (step2) {
         markCurrent(lines[current], false);
         current = Math.max(0, Math.min(lines.length - 1, current + step2));
-        const line = lines[current];
-        markCurrent(line, true);
-        line.element.scrollIntoView({ block: "nearest" });
-        element.setAttribute("aria-activedescendant", line.element.id);
-        selection.preview(line.things);
+        const line2 = lines[current];
+        markCurrent(line2, true);
+        line2.element.scrollIntoView({ block: "nearest" });
+        element.setAttribute("aria-activedescendant", line2.element.id);
+        selection.preview(line2.things);
         event.preventDefault();
       } else if (event.key === "Enter" && lines[current]?.things.length) {
         selection.pin(lines[current].things);
@@ -2199,8 +2278,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     return {
       element: stepper.element,
       light: (lit) => stepper.shows.light(lit),
-      find: (query) => stepper.lines.filter((line) => line.textContent.toLowerCase().includes(query)),
-      text: () => stepper.lines.map((line) => line.textContent).join("\n") + "\n"
+      find: (query) => stepper.lines.filter((line2) => line2.textContent.toLowerCase().includes(query)),
+      text: () => stepper.lines.map((line2) => line2.textContent).join("\n") + "\n"
     };
   }
   var Stepper = class {
@@ -2267,8 +2346,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       );
       this.code.addEventListener("keydown", (event) => this.key(event));
       this.code.addEventListener("click", (event) => {
-        const line = targetOf(event).closest(".lab-line");
-        if (line) this.go(Number(line.dataset.line));
+        const line2 = targetOf(event).closest(".lab-line");
+        if (line2) this.go(Number(line2.dataset.line));
       });
       this.choose(state.run, state.at);
     }
@@ -2296,7 +2375,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      * @param {Instruction} instruction
      * @param {number} i
      */
-    line([depth, , line, opname, argument, , added, , things], i) {
+    line([depth, , line2, opname, argument, , added, , things], i) {
       const { texts } = this.view;
       const cue = this.context.links.cue(things);
       const row = html(
@@ -2308,7 +2387,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
           onmouseenter: () => this.context.selection.preview(things),
           onmouseleave: () => this.context.selection.preview([])
         },
-        html("span", { class: "lab-no" }, line > 0 ? String(line) : ""),
+        html("span", { class: "lab-no" }, line2 > 0 ? String(line2) : ""),
         html("code", {}, `${"  ".repeat(depth)}${texts[opname]} ${texts[argument]}`),
         added.length ? html("span", { class: "lab-step-adds", title: say("adds to the graph") }, `+${added.length}`) : null
       );
@@ -2328,16 +2407,16 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       const at = Math.max(0, Math.min(rows.length - 1, to));
       this.lines[this.state.at]?.classList.remove("current");
       this.state.at = at;
-      const [, fn, line, , , stack, , , things] = rows[at];
+      const [, fn, line2, , , stack, , , things] = rows[at];
       this.lines[at].classList.add("current");
       this.lines[at].scrollIntoView({ block: "nearest" });
       this.slider.value = String(at);
       const { texts } = this.view;
       this.slider.setAttribute("aria-valuetext", this.lines[at].textContent);
-      const place = line > 0 ? "{n} of {all}, in {name} line {line}" : "{n} of {all}, in {name}";
+      const place = line2 > 0 ? "{n} of {all}, in {name} line {line}" : "{n} of {all}, in {name}";
       this.said.textContent = say(
         place,
-        { n: (at + 1).toLocaleString("en"), all: total.toLocaleString("en"), name: texts[fn], line }
+        { n: (at + 1).toLocaleString("en"), all: total.toLocaleString("en"), name: texts[fn], line: line2 }
       );
       refill(this.stack, stack.length ? [...stack].reverse().map((value) => html("li", {}, texts[value])) : html("li", { class: "lab-soft" }, say("empty")));
       refill(this.graph, this.graphLines(at));
@@ -2662,7 +2741,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       const { links } = this.explorer;
       const lines = [...lit].filter((t) => links.kind[t] === "source");
       if (!lines.length) return [];
-      const text = lines.length === 1 ? `${shortPath(links.label[lines[0]])}  ${this.codeOf(lines[0])}` : few(lines.map((line) => shortPath(links.label[line])));
+      const text = lines.length === 1 ? `${shortPath(links.label[lines[0]])}  ${this.codeOf(lines[0])}` : few(lines.map((line2) => shortPath(links.label[line2])));
       return [{ text, pane: "source" }];
     }
     /**
@@ -2672,8 +2751,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      */
     codeOf(thing) {
       for (const block of blocksOf(this.explorer.doc.panes.source.views[0])) {
-        const line = block.lines.find((each) => (each[1] || []).includes(thing));
-        if (line) return line[0].trim().slice(0, LONGEST_CODE);
+        const line2 = block.lines.find((each) => (each[1] || []).includes(thing));
+        if (line2) return line2[0].trim().slice(0, LONGEST_CODE);
       }
       return "";
     }
@@ -2706,7 +2785,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     code(lit) {
       const lines = /* @__PURE__ */ new Map();
       for (const thing of lit) {
-        for (const [block, line] of this.codeIndex.get(thing) || []) push(lines, block, line);
+        for (const [block, line2] of this.codeIndex.get(thing) || []) push(lines, block, line2);
       }
       const found = [...lines].sort(([a], [b]) => a.order - b.order);
       const stages = found.slice(0, MOST).map(([block, numbers]) => ({
@@ -2728,7 +2807,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       for (const pane of order.filter((id) => id.endsWith(".code"))) {
         for (const block of blocksOf(doc.panes[pane].views[0])) {
           const known3 = { pane, name: block.title.split(" ")[0], order: place++ };
-          block.lines.forEach((line, i) => (line[1] || []).forEach((thing) => {
+          block.lines.forEach((line2, i) => (line2[1] || []).forEach((thing) => {
             push(index, thing, [known3, i + 1]);
           }));
         }
@@ -2762,9 +2841,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      * @param {Explorer} explorer
      * @param {Connection} line
      */
-    constructor(explorer, line) {
+    constructor(explorer, line2) {
       this.explorer = explorer;
-      this.line = line;
+      this.line = line2;
       this.changes = /* @__PURE__ */ new Map();
       this.asked = 0;
       this.lower = /* @__PURE__ */ new Map();
@@ -3041,7 +3120,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     const explorer = new Explorer(root, unpack(packed));
     performance.measure("inductor_lab: draw", { start });
     const held = new WeakRef(explorer);
-    if (channel) whenLive(channel, (line) => held.deref()?.connect(line), () => !held.deref());
+    if (channel) whenLive(channel, (line2) => held.deref()?.connect(line2), () => !held.deref());
     return explorer;
   }
   var Explorer = class {
@@ -3076,7 +3155,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       refill(
         root,
         this.head,
-        html("div", { class: "lab-middle" }, this.nav, this.area),
+        html("div", { class: "lab-middle" }, this.nav, resizable(this.area)),
         this.trail.element
       );
       doc.open.forEach((id) => this.addSlot(id));
@@ -3094,9 +3173,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      *
      * @param {Connection} line
      */
-    connect(line) {
+    connect(line2) {
       if (this.context.whatIf) return;
-      this.context.whatIf = new WhatIf(this, line);
+      this.context.whatIf = new WhatIf(this, line2);
       this.head.after(this.context.whatIf.element);
       this.root.classList.add("live");
     }
