@@ -150,9 +150,10 @@ def test_without_a_script_there_are_pictures_and_reasons(folder, open_page) -> N
     text = opened.page.locator("body").inner_text()
     assert "graph break" in text.lower() or "breaks" in text
     assert "print" in text and "what was fused: graph 0 forward" in text
-    assert opened.page.locator("svg.lab-svg").count() == 2
-    box = opened.page.locator("svg.lab-svg").first.bounding_box()
-    assert box["width"] > 50 and box["height"] > 50
+    pictures = opened.page.locator(".lab-plain img")
+    assert pictures.count() == 2
+    drawn = pictures.evaluate_all("all => all.map(e => [e.naturalWidth, e.naturalHeight])")
+    assert all(width > 50 and height > 50 for width, height in drawn), drawn
 
 
 def test_a_class_of_the_page_around_changes_no_size(folder, open_page) -> None:

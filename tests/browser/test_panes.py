@@ -13,7 +13,8 @@ import inductor_lab as lab
 OFF_CENTRE = """() => {
   const paper = document.querySelector(".lab-paper"), area = paper.getBoundingClientRect();
   const nodes = [...paper.querySelectorAll(".lab-node")].map((n) => n.getBoundingClientRect());
-  const left = Math.min(...nodes.map((n) => n.left)), right = Math.max(...nodes.map((n) => n.right));
+  const left = Math.min(...nodes.map((n) => n.left));
+  const right = Math.max(...nodes.map((n) => n.right));
   return ((left + right) / 2 - area.left - area.width / 2) / area.width;
 }"""
 """How far the middle of a graph is from the middle of its pane, as a share of the pane's width."""
