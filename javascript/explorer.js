@@ -93,6 +93,7 @@ export class Explorer {
     this.area = html("main", { class: "lab-panes" });
     this.trail = new Trail(this);
     root.classList.add("lab-explorer");
+    root.tabIndex = -1; // a click on any part of it gives it the focus
     keepKeys(root);
     followTheme(root);
     this.head = this.header();

@@ -82,6 +82,15 @@ def test_only_our_keys_are_kept_from_the_notebook(folder, open_page) -> None:
     assert opened.page.evaluate("window.kept.a") is True, "it is typed"
 
 
+def test_a_click_on_any_part_focuses_the_explorer(folder, open_page) -> None:
+    page = open_page(folder / "one.html").page
+    for part in ("h1", ".lab-facts", ".lab-rail h2", ".lab-trail", ".lab-block-title"):
+        page.evaluate("document.activeElement.blur()")
+        page.locator(f".lab-explorer {part}").first.click(position={"x": 2, "y": 2})
+        inside = "document.activeElement.closest('.lab-explorer') !== null"
+        assert page.evaluate(inside), part
+
+
 def test_source_and_one_more_pane_where_it_is_narrow(folder, open_page) -> None:
     wide, narrow = open_page(folder / "one.html"), open_page(folder / "one.html", width=900)
     assert wide.page.locator(".lab-pane:visible").count() == 3

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 469b37aa80a42fa2.
+// Made by `npm run build` in javascript, from sources 9ccc188bc6524468.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 469b37aa80a42fa2.
+// Made by `npm run build` in javascript, from sources 9ccc188bc6524468.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -3146,6 +3146,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.area = html("main", { class: "lab-panes" });
       this.trail = new Trail(this);
       root.classList.add("lab-explorer");
+      root.tabIndex = -1;
       keepKeys(root);
       followTheme(root);
       this.head = this.header();
