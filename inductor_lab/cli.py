@@ -20,14 +20,14 @@ from inductor_lab.compiler.base.observer import Observer
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.debug.user_file import load_function, place_in
 from inductor_lab.notebook.failure import sentence, torch_failed, where
-from inductor_lab.notebook.quiet import hushed
+from inductor_lab.notebook.quiet import suppress_warnings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code (0 success, 1 a check failed, 2 bad input)."""
     given = _parser().parse_args(arguments)
     try:
-        with nullcontext() if given.traceback else hushed():
+        with nullcontext() if given.traceback else suppress_warnings():
             return int(given.run(given))
     except KeyboardInterrupt:
         return _refused("interrupted", 130)

@@ -63,7 +63,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_mistakes_are_told_in_a_sentence(tmp_path: Path, mine: Path, capsys) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("# read me")
-    assert "README.md is no Python file" in answer(capsys, "explain", f"{readme}:f")
+    assert "README.md is not a Python file" in answer(capsys, "explain", f"{readme}:f")
     assert "there is no file nowhere.py" in answer(capsys, "explain", "nowhere.py:f")
     assert "'f' does not name a function" in answer(capsys, "explain", "f")
     assert "has no g" in answer(capsys, "explain", f"{mine}:g")
@@ -99,14 +99,14 @@ def test_a_function_that_runs_later_is_refused(tmp_path: Path, capsys, text: str
     path.write_text(text)
     for command in ("explain", "blame", "minify"):
         said = answer(capsys, command, f"{path}:f", "--args", "(1,)")
-        assert "a call runs no line of it" in said and "give a plain function" in said
+        assert "calling it runs no line of it" in said and "give a plain function" in said
 
 
 @pytest.mark.parametrize("arguments, said", [
     (["notebooks", "/dev/null/nb"], "the notebooks cannot be written to /dev/null/nb: "),
     (["demo", "trig", "--reports", "/dev/null/x"], "the reports cannot be written to /dev/null/x"),
     (["warm", "nowhere.ipynb"], "there is no nowhere.ipynb"),
-    (["warm", __file__], "test_cli.py is no notebook"),
+    (["warm", __file__], "test_cli.py is not a notebook"),
 ])  # fmt: skip
 def test_paths_that_cannot_be(capsys, arguments: list[str], said: str) -> None:
     assert cli.main(arguments) == 2

@@ -110,9 +110,9 @@ class Annotated:
         lines = [line for _, found in self.blocks for line in found]
         most = max((self._weight(line.nbytes, line.seconds) for line in lines), default=0) or 1
         parts = [f"<style>{STYLE}{SHADES}</style>"]
-        told = "{name}: {moved} moved in {took}; open a line to see its code" if (
+        text = "{name}: {moved} moved in {took}; open a line to see its code" if (
             self.measured) else "{name}: {moved} moved; open a line to see its code"
-        total = say(told, name=self.name, moved=self.moved, took=self.took)
+        total = say(text, name=self.name, moved=self.moved, took=self.took)
         parts.append(f"<p>{escape(total)}</p>")
         for file, found in self.blocks:
             parts.append(f"<div><code>{escape(file)}</code></div>")

@@ -38,15 +38,15 @@ class LiveProgress(Progress):
         self._widget = RunningBenchmark(tree=begun)
         self._handle = display(self._widget, display_id=True)
 
-    def told(self, done: float, doing: str, result: Any) -> None:
+    def update(self, done: float, doing: str, result: Any) -> None:
         seconds = time.perf_counter() - self._started
         self._widget.tree = tree(result, running(done, doing, seconds))
 
     def finished(self, result: Any) -> None:
         took = time.perf_counter() - self._started
         how = "measured in {took:.1f} s" if result.complete else "stopped after {took:.1f} s"
-        told = f"{result.title}: {say(how, took=took)}"
-        line = element("div", {"class": "lab-bench"}, element("p", {}, told))
+        text = f"{result.title}: {say(how, took=took)}"
+        line = element("div", {"class": "lab-bench"}, element("p", {}, text))
         self._handle.update(HTML(f"<style>{bench_style()}</style>{written(line)}"))
         self._widget.close()
 

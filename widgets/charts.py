@@ -201,13 +201,13 @@ def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
 
 def chart_page(title: str, height: float, body: Sequence[Tree]) -> Tree:
     """A chart of these parts, `WIDTH` wide, with its style."""
-    told = description(text_of(tip) for part in body for tip in tips(part))
+    text = description(text_of(tip) for part in body for tip in tips(part))
     attributes = {
         "class": "lab-chart", "xmlns": "http://www.w3.org/2000/svg", "role": "img",
         "aria-label": title, "width": WIDTH, "height": f"{height:.0f}",
         "viewBox": f"0 0 {WIDTH} {height:.0f}",
     }  # fmt: skip
-    return element("svg", attributes, element("desc", {}, told), element("style", {}, STYLE), *body)
+    return element("svg", attributes, element("desc", {}, text), element("style", {}, STYLE), *body)
 
 
 def text_at(x: float, y: float, text: str, style: str = "", anchor: str = "start") -> Tree:

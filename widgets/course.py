@@ -18,7 +18,7 @@ BAR, SHORT, WIDE = 360.0, 160.0, 730.0
 HEAD = 34.0
 
 
-def bars(title: str, told: str, rows: Sequence[tuple[str, float, str]]) -> str:
+def bars(title: str, description: str, rows: Sequence[tuple[str, float, str]]) -> str:
     """A bar for each row, starting at 0, with its name on the left and its text on the right."""
     names = max((width_of(name) for name, *_ in rows), default=0.0)
     texts = max((width_of(text) for *_, text in rows), default=0.0)
@@ -36,12 +36,12 @@ def bars(title: str, told: str, rows: Sequence[tuple[str, float, str]]) -> str:
             yield svg_text(left + length + 8, top + 15, text, anchor="start")
 
     width = max(left + longest + texts + 2 * PAD, width_of(title) + 2 * PAD)
-    return _figure(title, told, width, HEAD + ROW * len(rows) + PAD, parts())
+    return _figure(title, description, width, HEAD + ROW * len(rows) + PAD, parts())
 
 
 def cells(
     title: str,
-    told: str,
+    description: str,
     rows: Sequence[tuple[str, Sequence[tuple[str, str]]]],
     legend: Sequence[tuple[str, str]],
 ) -> str:
@@ -67,7 +67,7 @@ def cells(
 
     words = max(width_of(text) for text in (title, *(m for m, _ in legend)))
     width = max(left + side * columns, left + 30 + words) + PAD
-    return _figure(title, told, width, below + 22 * len(legend) + 4, parts())
+    return _figure(title, description, width, below + 22 * len(legend) + 4, parts())
 
 
 def _cell(
@@ -86,6 +86,6 @@ def _cell(
         yield svg_text(x + side / 2, y + height / 2 + 4, text, style)
 
 
-def _figure(title: str, told: str, width: float, height: float, parts: Iterator[str]) -> str:
-    svg = svg_page(title, width, height, parts, told.splitlines())
+def _figure(title: str, description: str, width: float, height: float, parts: Iterator[str]) -> str:
+    svg = svg_page(title, width, height, parts, description.splitlines())
     return f'<div style="overflow-x:auto">{svg}</div>'

@@ -87,8 +87,8 @@ def _cell(row: ValueRow, stage: str) -> str:
 
 
 def _born(born: Born) -> str:
-    told, apart, where = str(born).partition(")  ")
-    return translate(told + ")" * bool(apart)) + apart.removeprefix(")") + where
+    head, separator, where = str(born).partition(")  ")
+    return translate(head + ")" * bool(separator)) + separator.removeprefix(")") + where
 
 
 def _number(ulp: float | None) -> str:

@@ -47,13 +47,13 @@ def difference_sections(found: Sequence[Pair]) -> tuple[str, list[str]]:
         sections.append(html)
         for mark in marks:
             links[mark].append(f'<a href="#cell-{number}">{number + 1}</a>')
-    told = {
+    headings = {
         "source": "Cells whose source differs:",
         "outputs": "Cells whose outputs differ:",
         "compilations": "Cells whose compilations differ:",
     }
     rows = [
-        f"<nav>{escape(say(told[kind]))} {' '.join(cells) or escape(say('none'))}</nav>"
+        f"<nav>{escape(say(headings[kind]))} {' '.join(cells) or escape(say('none'))}</nav>"
         for kind, cells in links.items()
     ]
     legend = say("Green lines (+) are the student's, red ones (-) the teacher's.")

@@ -71,9 +71,9 @@ def _lanes(
         body.append(_label(4, y + 13, heads[first], ""))
         body += _lane(lives, plan, scope, links, y, along)
         place = along.end(lives) + 6
-        told = _size_text(first, lives)
-        body.append(_label(place, y + 13, told, "sub"))
-        right = max(right, place + SUB * width_of(shorten(told)))
+        text = _size_text(first, lives)
+        body.append(_label(place, y + 13, text, "sub"))
+        right = max(right, place + SUB * width_of(shorten(text)))
     size = {"width": f"{right + 8:g}", "height": CURVE + 26 + len(lanes) * LANE + 8}
     title = say(name)
     shown = element("svg", {**drawing(f"{title}: {note}"), **size}, *body)

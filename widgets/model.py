@@ -60,8 +60,8 @@ def linked_document(
         for title, found in stock.stock_panes(compilation, links):
             _add(groups, panes, title, found)
         stock.finish(compilation, panes, links)
-        told = [_fact(*fact) for fact in stock.facts(compilation)]
-        return _document(compilation, groups, panes, told, links), links
+        header = [_fact(*fact) for fact in stock.facts(compilation)]
+        return _document(compilation, groups, panes, header, links), links
 
     _add(groups, panes, "", {"source": pane("source", [])})
     captured = {
@@ -90,7 +90,7 @@ def _document(
     compilation: Record | StockCompilation,
     groups: list[PaneGroup],
     panes: dict[str, Pane],
-    told: list[Fact],
+    header: list[Fact],
     links: Links,
     offered: Sequence[Switches] = (),
 ) -> Document:
@@ -99,7 +99,7 @@ def _document(
         "version": VERSION,
         "title": compilation.name,
         "subtitle": subtitle(compilation),
-        "facts": told,
+        "facts": header,
         "groups": groups,
         "panes": panes,
         "open": [name for name in _first_look(compilation) if name in panes],

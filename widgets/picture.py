@@ -69,13 +69,13 @@ class Picture:
         return root.width, root.height
 
     @property
-    def told(self) -> str:
+    def accessible_name(self) -> str:
         """The accessible name: the title and the boxes, for screen readers."""
         names = [item.label for item in self.items.values()]
-        told = ", ".join(names[:NAMED])
+        shown = ", ".join(names[:NAMED])
         if len(names) > NAMED:
-            told = say("{names} and {n} more", names=told, n=len(names) - NAMED)
-        return say("graph {title}: {names}", title=say(self.title), names=told)
+            shown = say("{names} and {n} more", names=shown, n=len(names) - NAMED)
+        return say("graph {title}: {names}", title=say(self.title), names=shown)
 
     def lines(self) -> Iterator[str]:
         """The description: the frames with their contents, then each box with its sources."""
@@ -99,7 +99,7 @@ class Picture:
             "kind": "graph",
             "name": name,
             "title": self.title,
-            "told": self.told,
+            "told": self.accessible_name,
             "items": [
                 [i.name, i.label, i.sub, i.role, i.tip, list(i.things), i.frame]
                 for i in self.items.values()

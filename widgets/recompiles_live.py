@@ -23,7 +23,7 @@ class LiveRecompiles:
         self._widget = RunningBenchmark(tree=recompiles_tree(seen))
         self._handle = display(self._widget, display_id=True)
 
-    def told(self) -> None:
+    def update(self) -> None:
         """Update the timeline: a call has begun."""
         now = time.perf_counter()
         if now < self._next:

@@ -25,7 +25,7 @@ WIDTH = 720.0
 LETTER = 7.3
 """Width in pixels of a letter of 12 px text; text of the class "sub" is smaller by `SUB`."""
 SUB = 0.9
-MOST_TOLD = 60
+MOST_LINES = 60
 
 SHAPES = """
 .lab-svg rect{width:revert-layer;height:revert-layer}
@@ -107,11 +107,11 @@ def picture_svg(picture: Picture) -> str:
     """The picture with tooltips; closed frames are drawn as one box."""
     width, height = (side + 2 * PAD for side in picture.size)
     boxes = _level(picture, ROOT, PAD, PAD)
-    return svg_page(picture.told, width, height, boxes, picture.lines())
+    return svg_page(picture.accessible_name, width, height, boxes, picture.lines())
 
 
 def svg_page(
-    title: str, width: float, height: float, parts: Iterable[str], told: Iterable[str]
+    title: str, width: float, height: float, parts: Iterable[str], lines: Iterable[str]
 ) -> str:
     """Elements as one SVG file with its style; the description is lines of text."""
     body = "\n".join(parts)
@@ -119,18 +119,18 @@ def svg_page(
         f'<svg class="lab-svg" xmlns="http://www.w3.org/2000/svg" role="img" '
         f'aria-label="{escape(title, quote=True)}" '
         f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">\n'
-        f"<title>{escape(title)}</title>\n<desc>{escape(description(told))}</desc>\n"
+        f"<title>{escape(title)}</title>\n<desc>{escape(description(lines))}</desc>\n"
         f"<style>{STYLE}</style>\n{body}\n</svg>\n"
     )
 
 
-def description(told: Iterable[str]) -> str:
-    """The description of a picture for screen readers; lines after the first `MOST_TOLD` are only
+def description(texts: Iterable[str]) -> str:
+    """The description of a picture for screen readers; lines after the first `MOST_LINES` are only
     counted."""
-    lines = [" ".join(line.split()) for line in told]
-    if len(lines) > MOST_TOLD:
-        more = say("and {n} more", n=len(lines) - MOST_TOLD)
-        lines = [*lines[:MOST_TOLD], more]
+    lines = [" ".join(text.split()) for text in texts]
+    if len(lines) > MOST_LINES:
+        more = say("and {n} more", n=len(lines) - MOST_LINES)
+        lines = [*lines[:MOST_LINES], more]
     return "\n".join(lines)
 
 
@@ -151,8 +151,8 @@ def drawing_svg(view: Mapping[str, Any]) -> str:
     body = [_resolved(child, width) for child in children]
     parts = [svg_text(PAD, 18, note, "sub", "start"), written([tag, place, *body])]
     wide = max(width, width_of(note) * SUB)
-    told = [note, *map(text_of, tips(shown))]
-    return svg_page(attributes["aria-label"], wide + 2 * PAD, height + 32 + PAD, parts, told)
+    lines = [note, *map(text_of, tips(shown))]
+    return svg_page(attributes["aria-label"], wide + 2 * PAD, height + 32 + PAD, parts, lines)
 
 
 def _resolved(tree: Tree | str, width: float, room: float = math.inf) -> Tree | str:

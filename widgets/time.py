@@ -113,8 +113,8 @@ def _timeline(title: str, phases: Sequence[Phase], kinds: Sequence[Kind]) -> Tre
         body += [_bar(phase, top + row * ROW, end, role.get(track, "bar"))
                  for row, phase in zip(rows, found, strict=True)]  # fmt: skip
         top += (max(rows) + 1) * ROW + 8
-    told = drawing(say("time of {title}", title=title))
-    return element("svg", {**told, "width": "100%", "height": f"{top:g}"}, *body)
+    attributes = drawing(say("time of {title}", title=title))
+    return element("svg", {**attributes, "width": "100%", "height": f"{top:g}"}, *body)
 
 
 def _legend(kinds: Iterable[Kind]) -> Iterator[Tree]:
@@ -187,10 +187,13 @@ def rows_of(phases: Iterable[Phase]) -> list[int]:
 
 
 def bars_view(
-    name: str, seconds: Mapping[str, float], note: str, told: Callable[[float], str] | None = None
+    name: str,
+    seconds: Mapping[str, float],
+    note: str,
+    format_time: Callable[[float], str] | None = None,
 ) -> TreeView:
     """One bar for each phase, in execution order, to scale, with formatted seconds."""
-    told = told or seconds_text
+    format_time = format_time or seconds_text
     most = max([*seconds.values(), 1e-12])
     bars = (
         element(
@@ -198,7 +201,7 @@ def bars_view(
             element("span", {}, phase),
             element("span", {"class": "lab-bar-track"},
                     element("span", {"style": f"width:{100 * took / most:.2f}%"})),
-            element("span", {"class": "number"}, told(took)),
+            element("span", {"class": "number"}, format_time(took)),
         )
         for phase, took in seconds.items()
     )  # fmt: skip

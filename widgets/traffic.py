@@ -28,13 +28,13 @@ STYLE = """
 
 def race(
     title: str,
-    told: str,
+    description: str,
     lanes: Sequence[tuple[str, Sequence[Leg]]],
     words: tuple[str, str, str, str, str],
 ) -> str:
     """Draw the lanes.  `words` are those for memory, processor, read, write, pause."""
     whole = max(sum(seconds for _, seconds, _ in legs) for _, legs in lanes)
-    name = f"lab-race-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+    name = f"lab-race-{hashlib.sha256(description.encode()).hexdigest()[:8]}"
 
     def parts() -> Iterator[str]:
         yield svg_text(12, 20, title, anchor="start")
@@ -42,7 +42,7 @@ def race(
             yield from _lane(34 + LANE * number, label, legs, whole, f"{name}-{number}", words)
 
     rules = "".join(_frames(f"{name}-{n}", legs, whole) for n, (_, legs) in enumerate(lanes))
-    svg = svg_page(title, WIDTH, 34 + LANE * len(lanes), parts(), told.splitlines())
+    svg = svg_page(title, WIDTH, 34 + LANE * len(lanes), parts(), description.splitlines())
     pause = f'<input type="checkbox" id="{name}"> <label for="{name}">{escape(words[4])}</label>'
     return (
         f'<div class="lab-race" style="overflow-x:auto"><style>{STYLE}{rules}</style>'

@@ -53,9 +53,9 @@ def pane(
     problem: str = "",
 ) -> Pane:
     """`count` and `seconds` are shown in the rail; `problem` is the text of a warning dot."""
-    told = count if isinstance(count, str) else f"{count:,}"
+    shown = count if isinstance(count, str) else f"{count:,}"
     return {
-        "title": title, "views": list(views), "count": told, "seconds": seconds, "problem": problem
+        "title": title, "views": list(views), "count": shown, "seconds": seconds, "problem": problem
     }
 
 

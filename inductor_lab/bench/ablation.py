@@ -1,7 +1,7 @@
-"""What gives how much: the inspected call with each of its passes taken out.
+"""Measure the effect of each pass: run the inspected call with one pass disabled at a time.
 
-`bytes` is what the loops load from buffers and store to them, whether a cache has it or not; local
-arrays do not count.
+`bytes` counts all loads from buffers and stores to buffers in the loops, including cache hits.
+Local arrays do not count.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ABOUT["all"] = "the simplest form at each level"
 
 @dataclass(frozen=True)
 class Ablated:
-    """The call without one pass: seconds, how many times as long as with all, bytes."""
+    """The call without one pass: seconds, slowdown compared with all passes, bytes."""
 
     name: str
     seconds: float
@@ -42,7 +42,7 @@ class Ablated:
 
     @property
     def what(self) -> str:
-        return ABOUT.get(self.name, "every pass is there")
+        return ABOUT.get(self.name, "all passes enabled")
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Ablated:
 
 @dataclass(frozen=True, eq=False)
 class Ablation(Shown):
-    """One row for each pass that did something, in order; first with all, last with none."""
+    """One row for each pass that changes the code; the first row has all passes, the last none."""
 
     rows: tuple[Ablated, ...]
 
@@ -79,7 +79,7 @@ class Ablation(Shown):
 
 
 def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
-    """`Compilation.ablation`, which says what it is."""
+    """Implements `Compilation.ablation`."""
     call = call_of(compilation)
     if compilation.target is not None:
         raise NotRunnable("it was compiled for another machine", todo="inspect it without a target")
@@ -95,7 +95,7 @@ def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
         del made[name]
     jobs = {}
     for name, c in made.items():
-        assert c.compiled is not None, "it was compiled here"
+        assert c.compiled is not None, "it was compiled in this process"
         jobs[name] = Job(c.compiled, call.args, call.kwargs, backward)
     times: Timings = compare(jobs, seconds=seconds)
     return Ablation(
@@ -117,7 +117,7 @@ def _code(compilation: AnyRecord) -> list[str]:
 
 
 def bytes_of(part: CompiledPart) -> int:
-    """What the C++ kernels of a part load and store, each as often as it runs."""
+    """The bytes that the C++ kernels of a part load and store in one call."""
     trees = {trees.kernel: trees for trees in reversed(part.trees)}
     total = 0
     for kernel in part.kernels:
@@ -130,11 +130,11 @@ def bytes_of(part: CompiledPart) -> int:
 _BEFORE_BLOCKS = {
     "build", "cut", "short_rows", "rows", "results", "split", "windows", "join", "number",
 }  # fmt: skip
-"""After these every loop takes all its turns, so counting is exact."""
+"""The passes after which every loop still runs all its iterations, so that counting is exact."""
 
 
 def tree_bytes(tree: Tree) -> int:
-    """Bytes that a tree of whole loops loads from buffers and stores to them."""
+    """Bytes that a tree of complete loops loads from buffers and stores to buffers."""
     local = {stmt.name for stmt in walk(tree) if isinstance(stmt, Local)}
 
     def count(body: Tree, turns: int) -> int:

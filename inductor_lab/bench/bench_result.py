@@ -106,7 +106,7 @@ class Measured(Shown):
 
 @dataclass(frozen=True)
 class CompileTime:
-    """Seconds of first calls, the run of the compiled code included; None: not measured.
+    """Seconds of first calls, including the run of the compiled code; None: not measured.
 
     setup   of `x + 1`, compiled before with empty caches: the start-up cost of the compiler
     cold    with empty caches on disk
@@ -164,8 +164,8 @@ class BenchResult(Measured):
     def with_steps(self, measured: Record, limits: Mapping[str, Ceilings]) -> BenchResult:
         """The same with the kernels of a compilation, measured under these limits by device.
 
-        A note says when a call took a different time then than in the interleaved rounds: the two
-        tables may contradict each other.
+        A note reports if a call took a different time than in the interleaved rounds, because then
+        the two tables may contradict each other.
         """
         steps = tuple(step for part in measured.parts for step in part.times)
         shown = limits[max(limits)] if limits else None  # cuda's, if any
@@ -201,7 +201,7 @@ class BenchResult(Measured):
         return self.timings.rounds > 0
 
     def speedup(self, name: str, base: str | None = None) -> float:
-        """How many times as fast as `base` (default: the first) it is."""
+        """The speedup over `base` (default: the first contender)."""
         return 1 / self.timings.ratio(name, base or self.base)
 
     def verdict(self, name: str, base: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Four programs in three modes, in one call: what a mode costs to compile, and what it brings."""
+"""Four programs in three modes: the compile time and the speedup of each mode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def modes(
     against: Sequence[str] = ("eager", "inductor"),
     **more: Any,
 ) -> BenchResult:
-    """Eager, and stock and ours in each mode, on one call: what a mode costs, and what it brings.
+    """Compare eager mode, stock and inductor_lab in each mode on one call.
 
     `more` is as in `lab.bench`: `backward`, `seconds`, ... and the function's own keywords.
     """
@@ -45,8 +45,9 @@ def four_experiments(
 ) -> Experiments:
     """The sin function with its gradient, ResNet-18, BERT-base and the NumPy function.
 
-    Each in every mode, compared with eager (and with stock, if `against` has "inductor").  The
-    models need `transformers`; their weights are random.  A minute or two for ours alone.
+    Each program runs in every mode and is compared with eager mode (and with stock, if `against`
+    contains "inductor").  The models need `transformers`; their weights are random.  Without stock
+    it takes one or two minutes.
     """
     known = {program.name: program for program in PROGRAMS}
     chosen = tuple(names)

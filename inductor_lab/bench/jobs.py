@@ -55,14 +55,14 @@ class Job:
         return [*(v.detach() if isinstance(v, torch.Tensor) else v for v in values), *gradients]
 
     def _look(self, tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """The leaves; raises BadArguments where there is no gradient that was asked for."""
+        """The leaves; raises BadArguments if a gradient was requested and there is none."""
         gone = is_gone(tensors)
         if self.backward is None:
             self.backward = bool(tensors) and not gone
         elif gone:
-            what = "the function calls backward itself, or writes to what its gradient needs"
+            what = "the function calls backward itself, or overwrites values its gradient needs"
             raise BadArguments(f"no gradient to measure: {what}",
-                               todo="leave out backward=True: its call has it all")  # fmt: skip
+                               todo="leave out backward=True")  # fmt: skip
         elif not tensors:
             what = "no gradient to measure: no argument and no parameter requires one"
             raise BadArguments(what, todo="for example torch.randn(1000, requires_grad=True)")
@@ -75,9 +75,9 @@ class Job:
 
 
 def is_gone(results: Sequence[torch.Tensor]) -> bool:
-    """Has autograd no longer what a gradient of these results needs?
+    """Has autograd freed the saved tensors of these results?
 
-    A backward lets go of it; asked for it afterwards, a node raises.
+    A backward frees them; reading them afterwards raises.
     """
     return any(map(_has_lost, nodes_of(results)))
 
@@ -116,9 +116,9 @@ def leaves_of(results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def in_order(leaves: Sequence[torch.Tensor], given: Any) -> list[torch.Tensor]:
-    """Arguments as they were given, then parameters: the same order for everybody who shares them.
+    """Arguments in call order, then parameters, so that all compilers have the same order.
 
-    A compiled function has another autograd graph, with its leaves in another order.
+    A compiled function has a different autograd graph, with its leaves in a different order.
     """
     places = {id(value): n for n, value in enumerate(values_in(given))}
     return sorted(leaves, key=lambda leaf: (places.get(id(leaf), len(places)), id(leaf)))
@@ -127,7 +127,7 @@ def in_order(leaves: Sequence[torch.Tensor], given: Any) -> list[torch.Tensor]:
 def difference(expected: Any, found: Any) -> float:
     """The largest |found - expected| / (1 + |expected|) of all values in two results.
 
-    inf where their number, a shape or a dtype differ.
+    inf if their number, a shape or a dtype differs.
     """
     left, right = ([part for value in values_in(results) for part in _parts(value)]
                    for results in (expected, found))  # fmt: skip
@@ -137,14 +137,14 @@ def difference(expected: Any, found: Any) -> float:
 
 
 def tolerance(expected: Any) -> float:
-    """What difference is rounding, by the coarsest dtype among the results."""
+    """The largest difference that counts as rounding, by the least precise dtype of the results."""
     values = [value for value in values_in(expected) if isinstance(value, torch.Tensor)]
     found = (TOLERANCES.get(value.dtype, USUAL_TOLERANCE) for value in values)
     return max(found, default=USUAL_TOLERANCE)
 
 
 def _parts(value: Any) -> list[Any]:
-    """A tensor as the plain ones that it is made of."""
+    """The plain tensors that a tensor consists of."""
     return [v for _, v in tensors_in("", value)] if isinstance(value, torch.Tensor) else [value]
 
 

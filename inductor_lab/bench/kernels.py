@@ -32,20 +32,22 @@ from inductor_lab.debug.explore.what_if import made_anew
 
 FEWEST_ROUNDS = 5
 ONE_AT_A_TIME = threading.Lock()
-"""Two measurements would time each other's clocks."""
+"""Concurrent measurements would include each other's timer overhead."""
 MOST_OF_A_ROOF = 1.05
 """A step that reaches more of a roof shows that the roof was measured too low."""
 AGAIN = "call lab.inspect(f, x) again, and measure that compilation"
 
 
 def measure(compilation: AnyRecord, seconds: float = 1.0) -> AnyRecord:
-    """`Compilation.measure`, which says what it does."""
+    """Implements `Compilation.measure`."""
     return timed(compilation, seconds).compilation
 
 
 class Timed(NamedTuple, Generic[AnyRecord]):
-    """A compilation with its times, the limits of each device that it uses, and whether the
-    gradient of its results was taken too: a call may have none, or be through with it by itself."""
+    """A compilation with its times, the limits of each device, and whether a backward was timed.
+
+    There is no backward to time if the call has no gradient, or if it calls backward itself.
+    """
 
     compilation: AnyRecord
     limits: Mapping[str, Ceilings]
@@ -55,7 +57,7 @@ class Timed(NamedTuple, Generic[AnyRecord]):
 def timed(compilation: AnyRecord, seconds: float, *, backward: bool = True) -> Timed[AnyRecord]:
     """Time every step of a compilation.
 
-    `backward` takes the gradient of the results too, where there is one.
+    `backward` also computes the gradient of the results, if there is one.
     """
     with ONE_AT_A_TIME, ready(compilation, backward) as (running_one, parts, run):
         clocks = {id(part): Clock.of(part) for part in parts}
@@ -69,7 +71,7 @@ def timed(compilation: AnyRecord, seconds: float, *, backward: bool = True) -> T
 
 
 def seconds_of(run: Callable[[], Any]) -> float:
-    """What a call takes by the host's clock, until a GPU is done with it."""
+    """Seconds of a call on the host's clock, including the wait for the GPU."""
     start = time.perf_counter()
     run()
     if torch.cuda.is_available():
@@ -78,7 +80,7 @@ def seconds_of(run: Callable[[], Any]) -> float:
 
 
 class Ready(NamedTuple, Generic[AnyRecord]):
-    """A compilation whose code serves the inspected call, the parts that run in it, the call."""
+    """A compilation whose code the inspected call runs, the parts that run in it, and the call."""
 
     compilation: AnyRecord
     parts: Sequence[CompiledPart]
@@ -87,11 +89,11 @@ class Ready(NamedTuple, Generic[AnyRecord]):
 
 @contextmanager
 def ready(compilation: AnyRecord, backward: bool = True) -> Iterator[Ready[AnyRecord]]:
-    """The inspected call, made once before the block; `backward` as in `timed`.
+    """Make the inspected call once before the block; `backward` as in `timed`.
 
-    Where other code serves it by now (that of a later call with other sizes, or none, after a
-    reset), it is inspected anew.  Raises NotRunnable for a compilation that was loaded, or made for
-    another machine.
+    If the call now runs other code (compiled for other sizes, or none after a reset), it is
+    inspected again.  Raises NotRunnable for a compilation that was loaded or compiled for another
+    machine.
     """
     call = compilation.call
     if call is None or compilation.compiled is None:
@@ -108,16 +110,16 @@ def ready(compilation: AnyRecord, backward: bool = True) -> Iterator[Ready[AnyRe
             found = _first_run(made_anew(compilation), backward)
         if not found.parts and any(part.schedule.steps for part in found.compilation.parts):
             raise NotRunnable(
-                f"each call of {compilation.name} needs new code: it changes what its guards ask, "
-                "as a counter",
-                todo="lab.recompiles shows the guard; count in a tensor, or outside of it",
+                f"each call of {compilation.name} recompiles: it changes a value that its guards "
+                "check, such as a counter",
+                todo="lab.recompiles shows the guard; count in a tensor, or outside the function",
             )
         yield found
 
 
 def _first_run(compilation: AnyRecord, backward: bool) -> Ready[AnyRecord]:
     call, compiled = compilation.call, compilation.compiled
-    assert call is not None and compiled is not None, "what is called was compiled here"
+    assert call is not None and compiled is not None, "the call was compiled in this process"
     has_one = any(graph.backward is not None for graph in compilation.graphs)
     run = Job(compiled, call.args, call.kwargs, None if backward and has_one else False)
     clocks = {id(part): Clock.of(part) for part in compilation.parts}
@@ -129,7 +131,7 @@ def _first_run(compilation: AnyRecord, backward: bool) -> Ready[AnyRecord]:
 
 @contextmanager
 def running(parts: Sequence[CompiledPart], clocks: Mapping[int, Clock]) -> Iterator[None]:
-    """The clock of each part (by `id`) ticks while the block runs."""
+    """Time the parts (by `id`) with their clocks while the block runs."""
     with ExitStack() as stack:
         for part in parts:
             stack.enter_context(clocked(part, clocks[id(part)]))
@@ -153,30 +155,30 @@ def with_times(
 
 @dataclass(frozen=True)
 class Measured:
-    """One step, before it is compared with a roof, and the device and dtype whose roof that is."""
+    """One step before it is compared with a roof, and the device and dtype of that roof."""
 
     time: StepTime
     device: str
     dtype: str
 
     def under(self, limits: Ceilings) -> StepTime:
-        """With the roof of these limits, or none if they are in doubt."""
+        """The step with the roof of these limits, or without a roof if they are unreliable."""
         by_bytes = limits.seconds(self.time.nbytes, 0)
         by_flops = limits.seconds(0, self.time.flops, self.dtype)
         roof = None if limits.doubt else max(by_bytes, by_flops)
         return replace(self.time, roof=roof, memory=by_bytes >= by_flops)
 
     def outdoes(self, limits: Ceilings) -> bool:
-        """Did it do more than these limits allow, by more than a measurement may err?"""
+        """Was it faster than these limits allow, by more than the measurement error?"""
         share = self.under(limits).share
         return share is not None and share > MOST_OF_A_ROOF
 
 
 def _roofs(steps: Sequence[Measured]) -> Mapping[str, Ceilings]:
-    """Limits for each device, which nothing that was measured exceeds.
+    """Limits for each device that no measured step exceeds.
 
-    Where a step does, the machine was busy when they were measured, so they are measured again;
-    what a step still does beyond a copy, the machine can do.
+    If a step exceeds a limit, the machine was busy when the limit was measured, so it is measured
+    again.  If the step is still faster than a copy, the limit is raised to the rate of the step.
     """
     found: dict[str, Ceilings] = {}
     for device in dict.fromkeys(step.device for step in steps):
@@ -198,8 +200,7 @@ def _roofs(steps: Sequence[Measured]) -> Mapping[str, Ceilings]:
 
 @dataclass(frozen=True)
 class Tick:
-    """One call of one step, by when it `began` on the host; the seconds of a GPU are asked for when
-    it is done."""
+    """One call of one step; it `began` at this host time.  GPU times are read at the end."""
 
     name: str
     began: float
@@ -225,7 +226,7 @@ class Clock:
         return Clock(gpu)
 
     def around(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with a clock around it, which notes its call under `name`."""
+        """The function with a timer that records its calls under `name`."""
         start = clock_of(self.gpu)
 
         def clocked_call(*args: Any, **kwargs: Any) -> Any:
@@ -243,7 +244,7 @@ class Clock:
 
 @contextmanager
 def clocked(part: CompiledPart, clock: Clock) -> Iterator[None]:
-    """The clock around everything that the part's host program calls, while the block runs."""
+    """Time everything that the part's host program calls while the block runs."""
     assert part.executable is not None, f"{part.name} has no running code"
     names: dict[str, Any] = part.executable.call.__globals__
     wrapped: dict[str, Any] = {k.name: clock.around(k.name, names[k.name]) for k in part.kernels}
@@ -275,7 +276,7 @@ class _Space:
         real, whole = getattr(self._real, name), f"{self._name}.{name}"
         is_overload = hasattr(real, "overloadpacket")
         found = self._clock.around(whole, real) if is_overload else _Space(self._clock, whole, real)
-        self.__dict__[name] = found  # the next call need not ask
+        self.__dict__[name] = found  # later lookups find the attribute
         return found
 
 
@@ -291,13 +292,13 @@ def _timed(
 
 
 def _steps(part: CompiledPart, clock: Clock) -> Sequence[Measured]:
-    """What each step of the part's schedule took."""
+    """The measured time of each step of the part's schedule."""
     steps, ticks = part.schedule.steps, clock.ticks
     if not steps:
         return ()
     if not ticks or len(ticks) % len(steps):
         raise NotRunnable(
-            f"the {part.name} of this compilation no longer runs: it was compiled again meanwhile",
+            f"the {part.name} of this compilation no longer runs: it has been recompiled",
             todo=AGAIN,
         )
     names = {group.name: kernel.name
@@ -317,7 +318,7 @@ def _measured(
     else:
         cost, name, made = step.cost, names[step.name], tuple(sorted(step.stored))
     expected = call_higher_order.__name__ if name.startswith(PREFIX) else name
-    assert {tick.name for tick in ticks} == {expected}, f"{name} was not called in its turn"
+    assert {tick.name for tick in ticks} == {expected}, f"{name} was not called in order"
     timings = Timings({name: tuple(tick.seconds() for tick in ticks)})
     outputs = [buffers[buffer] for buffer in made if buffer is not None]
     time = StepTime(

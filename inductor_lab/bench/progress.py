@@ -15,17 +15,18 @@ from inductor_lab.compiler.base.display import live_benchmark
 class Progress:
     """Called with the completed share (0 to 1), the current step, and the results so far."""
 
-    def told(self, done: float, doing: str, result: Any) -> None:
-        """Between two steps, and between two rounds of timing."""
+    def update(self, done: float, doing: str, result: Any) -> None:
+        """Called between two steps, and between two rounds of timing."""
 
     def finished(self, result: Any) -> None:
-        """Nothing follows; `result` may be a part only, if a user pressed Ctrl-C."""
+        """Called at the end; `result` may be incomplete if a user pressed Ctrl-C."""
 
 
 class StatusLine:
-    """One line in a terminal: what is done now, a bar where that is known, the time passed.
+    """One line in a terminal: the current step, a bar if the progress is known, the elapsed time.
 
-    Gone when it is closed.  Nothing where `stream` is no terminal, or `rich` is not installed.
+    It disappears when it is closed.  Nothing is shown if `stream` is not a terminal, or if `rich`
+    is not installed.
     """
 
     def __init__(self, stream: IO[str]) -> None:
@@ -53,12 +54,12 @@ class StatusLine:
 
 
 class TerminalProgress(Progress):
-    """A benchmark on a line of the terminal's."""
+    """The progress of a benchmark as one line in the terminal."""
 
     def __init__(self) -> None:
         self._line = StatusLine(sys.stderr)
 
-    def told(self, done: float, doing: str, result: Any) -> None:
+    def update(self, done: float, doing: str, result: Any) -> None:
         self._line.tell(doing, done)
 
     def finished(self, result: Any) -> None:

@@ -149,7 +149,7 @@ class _Run:
     def tell(self, text: str, more: float = 0.0) -> None:
         """Update the progress bar; `more` is the elapsed time of the current step in seconds."""
         done = min((self.done + more) / self.whole, 1.0)
-        self.progress.told(done, translate(text), self.result())
+        self.progress.update(done, translate(text), self.result())
 
     def note(self, way: Way, **known: Any) -> None:
         """Add results of a contender."""

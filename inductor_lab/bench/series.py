@@ -1,4 +1,4 @@
-"""Several benchmarks one after the other, as one: one bar, one result, one Ctrl-C."""
+"""Run several benchmarks in sequence as one: one progress bar, one result, one Ctrl-C."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Part(Progress):
     def __init__(self, outer: Progress, before: int, count: int, tell: Callable[..., Any]) -> None:
         self._outer, self._before, self._count, self._tell = outer, before, count, tell
 
-    def told(self, done: float, doing: str, result: Any) -> None:
+    def update(self, done: float, doing: str, result: Any) -> None:
         where = translate(f"{self._before + 1} of {self._count}: {result.title}: {doing}")
-        self._outer.told((self._before + done) / self._count, where, self._tell(result))
+        self._outer.update((self._before + done) / self._count, where, self._tell(result))
 
 
 def in_series(
@@ -30,7 +30,7 @@ def in_series(
     made: Callable[[tuple[BenchResult, ...], bool], Whole],
     progress: Progress,
 ) -> Whole:
-    """`made(results, complete)` of all items; a benchmark that is stopped is the last one."""
+    """Run all items and return `made(results, complete)`; stops after an interrupted benchmark."""
     results: tuple[BenchResult, ...] = ()
     try:
         for position, item in enumerate(items):

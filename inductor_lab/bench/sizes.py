@@ -1,4 +1,4 @@
-"""One function over sizes: where compiling pays, and where each compiler's curve bends."""
+"""Benchmark one function over several sizes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def sweep(
 ) -> SweepResult:
     """`lab.bench` at each size, on the arguments `make(size)` (a tuple, or one argument).
 
-    Each size is compiled anew, for that size alone, in the caches that are there; compile times are
-    not measured.  `seconds` are for each size; `options` are those of `lab.bench`.
+    Each size is compiled separately with static sizes, and disk caches are used; compile times are
+    not measured.  `seconds` is the time for each size; `options` are those of `lab.bench`.
 
     lab.bench.sweep(f, lambda n: torch.randn(n), [2**k for k in range(8, 24, 2)])
     """

@@ -36,12 +36,12 @@ for _ in sys.stdin:
     work()
     print(time.perf_counter() - start, flush=True)
 """
-"""Products, passes over memory, and results of 8 MB that are new each time, in eager mode."""
+"""A matrix product, memory passes, and new results of 8 MB in each call, in eager mode."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that could be set; `set_with` is what a user would write."""
+    """One setting of the process; `set_with` is what a user would write."""
 
     name: str
     set_with: str
@@ -68,7 +68,7 @@ class Surroundings:
 
 
 def settings() -> Iterator[Setting]:
-    """What can be set here: numbers of threads, where they stay, and allocators that are there."""
+    """The settings of this machine: thread counts, thread affinity, and installed allocators."""
     now = torch.get_num_threads()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     counts = sorted({1, max((cores or 1) // 2, 1), cores or 1} - {now})

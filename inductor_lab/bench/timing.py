@@ -35,7 +35,7 @@ SHORTEST_SAMPLE = 200e-6
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds per call of each callable, one entry for each round."""
+    """Seconds per call of each callable, one value for each round."""
 
     seconds: Mapping[str, tuple[float, ...]]
 
@@ -53,17 +53,17 @@ class Timings:
         return _half_quartiles(samples) / statistics.median(samples)
 
     def ratio(self, name: str, base: str) -> float:
-        """How many times as long as `base` it takes: the median of per-round ratios."""
+        """The slowdown compared with `base`: the median of per-round ratios."""
         pairs = zip(self.seconds[name], self.seconds[base], strict=True)
         return statistics.median(one / other for one, other in pairs)
 
     def speedups(self, name: str, base: str) -> tuple[float, ...]:
-        """How many times as fast as `base` it was in each round, in rising order."""
+        """The speedup over `base` in each round, sorted."""
         pairs = zip(self.seconds[base], self.seconds[name], strict=True)
         return tuple(sorted(other / one for other, one in pairs))
 
     def interval(self, name: str, base: str) -> tuple[float, float]:
-        """Interval of the true speedup, in 19 of 20 cases; of all rounds where those are under six.
+        """The 95 % confidence interval of the speedup; with fewer than six rounds, their range.
 
         Order statistics of per-round speedups: no assumption about the distribution of times.
         """
@@ -72,8 +72,7 @@ class Timings:
         return found[cut], found[-1 - cut]
 
     def verdict(self, name: str, base: str) -> str:
-        """`1.9 to 2.3x faster than eager`: the interval in which the true ratio lies; `too noisy to
-        tell` where the rounds disagree."""
+        """`1.9 to 2.3x faster than eager`: the interval of the ratio, or `too noisy to tell`."""
         if self.rounds < FEWEST_ROUNDS:
             one = self.rounds == 1
             text = "inconclusive: only 1 round" if one else "inconclusive: only {n} rounds"
@@ -156,7 +155,7 @@ def _sample(
 
 
 def clock_of(gpu: bool) -> Callable[[], Callable[[], Callable[[], float]]]:
-    """A clock for one piece of work: `stop = start()`, `seconds = stop()`, then `seconds()`.
+    """A clock for one measurement: `stop = start()`, `seconds = stop()`, then `seconds()`.
 
     A GPU uses CUDA events.  It is kept busy first, so that the time for launches on the host does
     not count.
@@ -193,7 +192,7 @@ def _start_on_gpu() -> Callable[[], Callable[[], float]]:
 
 
 def _range(low: float, high: float) -> str:
-    """`1.9 to 2.3x`, `2x`; never `1x`, which would mean no difference.
+    """`1.9 to 2.3x`, `2x`; never `1x`, because that would mean no difference.
 
     >>> _range(1.92, 2.31), _range(2.0, 2.01), _range(1.001, 1.06), _range(12.3, 104.9)
     ('1.9 to 2.3x', '2x', 'up to 1.06x', '12 to 105x')
@@ -221,7 +220,7 @@ def _half_quartiles(samples: Sequence[float]) -> float:
 
 
 def _rank(rounds: int) -> int:
-    """How many of the smallest and largest values are outside of the median's 95 % interval."""
+    """The number of values on each side that are outside the median's 95 % interval."""
     return max(0, int(rounds / 2 - 0.98 * math.sqrt(rounds)) - 1)
 
 

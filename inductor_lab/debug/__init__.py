@@ -1,2 +1,2 @@
-"""Who is wrong, and where the time goes: blame, the ladder of backends, the minifier, seeded
-faults, stepping, profiles."""
+"""Tools that find wrong results and measure time: blame, comparison of backends, the minifier,
+seeded faults, stepping, profiles."""

@@ -1,14 +1,14 @@
-"""One call through one backend after another: where does it go wrong?
+"""Run one call through several backends, to find the component that computes a wrong result.
 
-    eager                        TorchDynamo alone
-    aot_eager                    and AOTAutograd
-    aot_eager_decomp_partition   and stock's decompositions and partitioner
+    eager                        TorchDynamo only
+    aot_eager                    + AOTAutograd
+    aot_eager_decomp_partition   + the decompositions and partitioner of stock torch.compile
     inductor_lab (unoptimized)   this compiler without rewrites, fusion and loop-tree passes
     inductor_lab                 this compiler with the default options
     stock                        TorchInductor
 
-The first that is wrong tells which component to look into.  Each runs in a process of its own with
-a limit of time, so that one that crashes or hangs is a row of the table.
+The first wrong backend shows which component to examine.  Each runs in its own process with a time
+limit, so that a crash or a hang is a row of the table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from inductor_lab.debug.compare.values import (
     widened,
 )
 from inductor_lab.debug.isolate import Ended, Tell, all_apart
-from inductor_lab.debug.perturb import Move, judged_by_shaking, reference
+from inductor_lab.debug.perturb import Move, judge_perturbed, reference
 from inductor_lab.stock.processes import in_one_process
 
 LIMIT = 120.0
@@ -59,7 +59,7 @@ BACKENDS: Mapping[str, Any] = {
     "inductor_lab": backend_with(Options(cache=False)),
     "stock": "inductor",
 }
-"""Every rung by name, in order."""
+"""Every backend by name, in order."""
 
 Verdict: TypeAlias = Literal["agrees", "wrong", "raises", "crashes", "hangs"]
 VERDICTS: Mapping[str, Verdict] = {"raised": "raises", "crashed": "crashes", "hung": "hangs"}
@@ -67,7 +67,7 @@ VERDICTS: Mapping[str, Verdict] = {"raised": "raises", "crashed": "crashes", "hu
 
 @dataclass(frozen=True)
 class Rung:
-    """One backend: what came of the call, and how long it took with compiling."""
+    """One backend: the result of the call, and its seconds including the compile."""
 
     backend: str
     verdict: Verdict
@@ -77,7 +77,7 @@ class Rung:
 
 @dataclass(frozen=True, eq=False)
 class Backends(Shown):
-    """A call through all backends; `first_wrong` is the first that does not agree with eager."""
+    """A call through all backends; `first_wrong` is the first that disagrees with eager."""
 
     name: str
     rungs: tuple[Rung, ...]
@@ -92,7 +92,7 @@ class Backends(Shown):
         wrong = self.first_wrong
         if wrong is None:
             return "every backend agrees with eager"
-        return f"{wrong.backend} is the first that does not agree: {wrong.verdict}"
+        return f"{wrong.backend} is the first that disagrees with eager: {wrong.verdict}"
 
     def __repr__(self) -> str:
         return f"Backends({self.name}: {self.summary})"
@@ -116,13 +116,15 @@ def backends(
     jobs: Count = 1,
     **kwargs: Any,
 ) -> Backends:
-    """Call `fn` through each backend and compare with eager: results, what is written to arguments,
-    and gradients where an argument (or a parameter of a module) requires them.
+    """Call `fn` through each backend and compare with eager mode.
 
-    only   names of `BACKENDS`, if not all are wanted
-    limit  seconds for each; `jobs` run at a time
+    Compares results, values written to arguments, and the gradients of arguments and module
+    parameters that require them.
 
-    Raises BadArguments for a name that is no backend.  An exception of `fn` itself comes through.
+    only   names of `BACKENDS` to run; default: all
+    limit  time limit of each backend in seconds; `jobs` of them run at a time
+
+    Raises BadArguments for an unknown backend.  Exceptions of `fn` are passed on.
     """
     unknown = [name for name in only if name not in BACKENDS]
     if unknown:
@@ -150,7 +152,7 @@ def _through(
 
 
 def _in_float64(fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Outcome | None:
-    """The call in float64; None where the function cannot be called so."""
+    """The call in float64; None if the function does not accept float64."""
     wide = copy.deepcopy(fn).double() if isinstance(fn, torch.nn.Module) else fn
     leaves, tree = pytree.tree_flatten((args, dict(kwargs)))
     leaves = widened(leaves)
@@ -171,18 +173,18 @@ def _rung(
     if ended.how != "returned":
         said = str(ended).strip().split("\n")[0]
         return Rung(name, VERDICTS[ended.how], said, ended.seconds)
-    judged = judged_by_shaking(ended.value, plain, exact, spread)
+    judged = judge_perturbed(ended.value, plain, exact, spread)
     wrong = first_wrong(judged)
     if wrong is not None:
         return Rung(name, "wrong", f"{wrong[0]}: {wrong[1]}", ended.seconds)
     same = all(j.kind == "equal" for j in judged.values())
-    return Rung(name, "agrees", "the same bits" if same else "but for roundings", ended.seconds)
+    return Rung(name, "agrees", "bit-identical" if same else "up to rounding", ended.seconds)
 
 
 def outcome(
     fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], move: Move = list
 ) -> Outcome:
-    """What one call leaves behind, on copies of its arguments that were moved."""
+    """Everything that one call produces, on copies of its arguments that `move` has changed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         given, named = copied_call(args, kwargs)

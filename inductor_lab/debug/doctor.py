@@ -1,4 +1,4 @@
-"""What this machine has for inductor_lab, and what to install where something is missing."""
+"""Check what this machine has for inductor_lab, and what to install."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXPORT int probe(void) {
 """
 
 WIDTH = 90
-"""Of a list of names."""
+"""Maximum width of a list of names."""
 NO_TRITON = "pip install 'inductor-lab[triton]' (Linux): Triton code and GPUs"
 EXTRAS = {
     "notebook": ("ipython", "jupyterlab", "ipywidgets", "anywidget", "graphviz", "pydot", "rich"),
@@ -50,12 +50,12 @@ EXTRAS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One thing that was looked for.
+    """The result of one check.
 
-    found   what is there; "" if nothing is
-    needed  whether inductor_lab cannot work without it
-    todo    what to do about it, if it is missing
-    names   the list behind a count, which `--all` prints
+    found   what was found; "" if nothing was
+    needed  whether inductor_lab requires it
+    todo    what to do if it is missing
+    names   the names that a count stands for; `--all` prints them
     """
 
     name: str
@@ -67,14 +67,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Doctor:
-    """The result of `report`: one line for each thing; with `every_name`, lists of names too."""
+    """The result of `report`: one line for each check; with `every_name`, lists of names too."""
 
     rows: tuple[Row, ...]
     every_name: bool = False
 
     @property
     def healthy(self) -> bool:
-        """Is everything there that is needed?"""
+        """Was everything found that is required?"""
         return all(row.found for row in self.rows if row.needed)
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class Doctor:
 
 
 def report(every_name: bool = False) -> Doctor:
-    """Look at everything, and compile, load and run a small C++ kernel."""
+    """Run all checks, and compile, load and run a small C++ kernel."""
     return Doctor(tuple(_rows()), every_name)
 
 
@@ -117,14 +117,14 @@ def _rows() -> Iterator[Row]:
     yield _graphviz()
     yield _cache()
     folder = torch_aot.cache_folder()
-    problem = trust_problem(Path(folder)) if folder else "no folder can be made"
+    problem = trust_problem(Path(folder)) if folder else "no folder can be created"
     yield Row("compiled graphs", "" if problem else folder, todo=f"not kept on disk: {problem}")
     for extra, packages in EXTRAS.items():
         yield from _packages(extra, packages)
 
 
 def _packages(extra: str, packages: Sequence[str]) -> Iterator[Row]:
-    """The packages of an extra in one row; a row for each that is missing."""
+    """The packages of an extra in one row, and one row for each missing package."""
     versions = {package: _version(package) for package in packages}
     found = [f"{package} {number}" for package, number in versions.items() if number]
     yield Row(f"[{extra}]", ", ".join(found), todo=f"pip install 'inductor-lab[{extra}]'")
@@ -134,7 +134,7 @@ def _packages(extra: str, packages: Sequence[str]) -> Iterator[Row]:
 
 
 def _names_of_torch() -> Iterator[Row]:
-    """The names that inductor_lab uses of torch; without the required ones this could not run."""
+    """The names of torch that inductor_lab uses; without the required ones this could not run."""
     required, optional = torch_names.REQUIRED, torch_names.OPTIONAL
     off = {name: torch_names.missing(name) for name in optional}
     yield Row("  required APIs", f"all {len(required)} found", names=tuple(required))
@@ -156,7 +156,7 @@ def _compiler() -> Row:
 
 
 def _probe() -> Row:
-    """Compile, load and run; the kernel counts the threads it got."""
+    """Compile, load and run a kernel that counts its threads."""
     unit = Code.of(Line(text) for text in PROBE.strip().splitlines())
     try:
         threads = build_library(unit, "probe", cache=False).handle.probe()
@@ -190,7 +190,7 @@ def _gpus() -> str:
 
 
 def cpu_name() -> str:
-    """The processor as it calls itself."""
+    """The name of the processor."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as info:
             names = (line.split(":", 1)[1].strip() for line in info if "model name" in line)

@@ -1,12 +1,12 @@
-"""Run something where it cannot hurt: in a copy of this process, with a limit.
+"""Run work isolated, in a fork of this process, with a time limit.
 
-A kernel that is wrong may end its process, or never end.  So what may do that runs in a fork of
-this one: it has everything that is here, closures and tensors and lambdas of a notebook, and
-starts in milliseconds.  The work runs in a new thread of the copy, where OpenMP makes a pool of
-threads anew: the old pool's threads are not in the copy.  It has the settings of the thread that
-asks for it (`thread_state.py`).
+A wrong kernel may crash its process or never return, so such work runs in a fork.  A fork has all
+objects of this process, including closures, tensors and lambdas of a notebook, and it starts in
+milliseconds.  The work runs in a new thread of the fork, because the threads of OpenMP's pool do
+not exist there and a new thread creates a new pool.  That thread has the torch settings of the
+calling thread (`thread_state.py`).
 
-Where a process cannot be forked (Windows, or once CUDA is in use) the work runs here.
+Where a fork is impossible (on Windows, or once CUDA is in use), the work runs in this process.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ import torch
 from inductor_lab.compiler.base.thread_state import ThreadState
 
 Tell: TypeAlias = Callable[[Any], None]
-"""Sends a message to the process that waits."""
+"""Sends a message to the parent process."""
 
 Work: TypeAlias = Callable[[Tell], Any]
-"""What is done apart; its result, and what it tells, must be picklable."""
+"""A function to run isolated; its result and its messages must be picklable."""
 
 How = Literal["returned", "raised", "crashed", "hung"]
 STACK = 256 << 20
-"""Bytes of stack for the thread that works: Dynamo recurses deeply."""
+"""Stack size in bytes of the thread that runs the work: Dynamo recurses deeply."""
 LAST_WORDS = 4000
-"""Characters that are kept of what a process printed."""
+"""Number of characters kept from the end of a process's output."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a piece of work ended.
+    """How the work ended.
 
-    value    what it returned, or the exception's own words
+    value    its return value, or the exception's message
     kind     the exception's class, or the signal that ended the process
     told     its messages, in order
-    printed  the end of what it wrote to its outputs
+    printed  the end of its output
     """
 
     how: How
@@ -71,27 +71,27 @@ class Ended:
 
 
 def can_fork() -> bool:
-    """Can a copy of this process compute?"""
+    """Can this process be forked, and can the fork compute?"""
     return hasattr(os, "fork") and not torch.cuda.is_initialized()
 
 
 def apart(work: Work, limit: float = 120.0) -> Ended:
-    """Do one piece of work in a process of its own, for at most `limit` seconds."""
+    """Run `work` in its own process for at most `limit` seconds."""
     for _, ended in all_apart([work], limit, jobs=1):
         return ended
-    raise AssertionError("one piece of work has one end")
+    raise AssertionError("one function ends once")
 
 
 def all_apart(
     works: Iterable[Work], limit: float = 120.0, jobs: int = 2
 ) -> Iterator[tuple[int, Ended]]:
-    """Do them all, `jobs` at a time; each with its number, as they end.
+    """Run all `works`, `jobs` at a time; yields the index and the end of each when it ends.
 
-    Closing the iterator, or an exception here (Ctrl-C), ends what still runs.
+    Closing the iterator, or an exception here (Ctrl-C), kills the processes that still run.
     """
     if not can_fork():
         for number, work in enumerate(works):
-            yield number, _here(work)
+            yield number, _run_here(work)
         return
     waiting = iter(enumerate(works))
     running: list[_Process] = []
@@ -101,7 +101,7 @@ def all_apart(
                 running.append(_Process(*following, limit))
             if not running:
                 return
-            for process in _heard(running):
+            for process in _wait(running):
                 running.remove(process)
                 yield process.number, process.end()
     finally:
@@ -110,7 +110,7 @@ def all_apart(
             process.end()
 
 
-def _here(work: Work) -> Ended:
+def _run_here(work: Work) -> Ended:
     started, told = time.monotonic(), list[Any]()
     try:
         value = work(told.append)
@@ -120,8 +120,8 @@ def _here(work: Work) -> Ended:
     return Ended("returned", value, "", tuple(told), time.monotonic() - started)
 
 
-def _heard(running: list[_Process]) -> list[_Process]:
-    """Wait for messages; the processes that are done, or have been long enough."""
+def _wait(running: list[_Process]) -> list[_Process]:
+    """Wait for messages; returns the processes that ended or reached their time limit."""
     now = time.monotonic()
     left = min(process.deadline - now for process in running)
     ready, _, _ = select.select([p.pipe for p in running], [], [], max(left, 0.0))
@@ -135,7 +135,7 @@ def _heard(running: list[_Process]) -> list[_Process]:
 
 
 class _Process:
-    """A copy of this process that does one piece of work."""
+    """A fork of this process that runs one function."""
 
     def __init__(self, number: int, work: Work, limit: float) -> None:
         self.number = number
@@ -150,18 +150,18 @@ class _Process:
             self.pid = os.fork()
         if self.pid == 0:
             os.close(reader)
-            _work(work, writer, self.printed.fileno())
+            _run_in_fork(work, writer, self.printed.fileno())
         os.close(writer)
         self.pipe = reader
 
     def read(self) -> bool:
-        """Take what has come; False at the end."""
+        """Read available bytes; returns False at the end of the pipe."""
         piece = os.read(self.pipe, 1 << 20)
         self.heard += piece
         return bool(piece)
 
     def kill(self) -> None:
-        """End it, with the compilers that it may have started."""
+        """Kill the process and the compilers that it started."""
         for end in (os.killpg, os.kill):
             try:
                 end(self.pid, signal.SIGKILL)
@@ -190,7 +190,7 @@ class _Process:
 
 
 def _messages(heard: bytes) -> Iterator[tuple[Any, Any]]:
-    """What came as `length, pickle`; an unfinished one is left out."""
+    """Messages received as `length, pickle`; an incomplete last one is dropped."""
     place = 0
     while place + 8 <= len(heard):
         length = int.from_bytes(heard[place : place + 8], "little")
@@ -201,8 +201,8 @@ def _messages(heard: bytes) -> Iterator[tuple[Any, Any]]:
         place += 8 + length
 
 
-def _work(work: Work, writer: int, printed: int) -> None:
-    """What the copy does; it never returns."""
+def _run_in_fork(work: Work, writer: int, printed: int) -> None:
+    """Run the work in the fork and exit; never returns."""
     os.setpgid(0, 0)
     faulthandler.disable()
     for output in (1, 2):
@@ -216,7 +216,7 @@ def _work(work: Work, writer: int, printed: int) -> None:
         while message:
             message = message[os.write(writer, message) :]
 
-    def do() -> None:
+    def run() -> None:
         try:
             value = state.run(lambda: work(lambda message: send("told", message)))
             send("returned", (value, ""))
@@ -225,7 +225,7 @@ def _work(work: Work, writer: int, printed: int) -> None:
             send("raised", (str(error), type(error).__name__))
 
     threading.stack_size(STACK)
-    thread = threading.Thread(target=do)
+    thread = threading.Thread(target=run)
     thread.start()
     thread.join()
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""How far roundings reach in a function that is no graph: each operator's result is moved."""
+"""Estimate the rounding error of any function by perturbing the result of each operator."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from inductor_lab.debug.compare.values import Outcome
 SHAKES = 3
 
 
-class Shaken(TorchDispatchMode):
-    """Multiplies what each operator computes by a number within half a unit of 1."""
+class Perturbed(TorchDispatchMode):
+    """Multiplies the result of each operator by a random number within half a unit of 1."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -34,15 +34,15 @@ class Shaken(TorchDispatchMode):
             for leaf in pytree.tree_leaves((args, kwargs))
             if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
         }
-        return pytree.tree_map_only(torch.Tensor, lambda t: self._moved(t, given), result)
+        return pytree.tree_map_only(torch.Tensor, lambda t: self._result(t, given), result)
 
-    def _moved(self, value: torch.Tensor, given: set[int]) -> torch.Tensor:
+    def _result(self, value: torch.Tensor, given: set[int]) -> torch.Tensor:
         strided = value.layout is torch.strided and value.dtype.is_floating_point
         if not strided or value.untyped_storage()._cdata in given:
             return value
-        return self.shake(value)
+        return self.perturb(value)
 
-    def shake(self, value: torch.Tensor) -> torch.Tensor:
+    def perturb(self, value: torch.Tensor) -> torch.Tensor:
         factor = 1 + torch.finfo(value.dtype).eps * (
             torch.rand(value.shape, generator=self.random, dtype=torch.float64) - 0.5
         )
@@ -50,39 +50,41 @@ class Shaken(TorchDispatchMode):
 
 
 Move: TypeAlias = Callable[[Sequence[Any]], list[Any]]
-"""Arguments → those to call with."""
+"""Arguments → the arguments to call with."""
 
 
 def reference(run: Callable[[Move], Outcome]) -> tuple[Outcome, Mapping[str, torch.Tensor]]:
-    """What a call leaves behind, and how far roundings reach in it, of its arguments too."""
+    """What a call produces, and the effect of rounding errors of operators and arguments on it."""
     plain = run(list)
-    shaken = []
+    perturbed = []
     for seed in range(1, SHAKES + 1):
-        mode = Shaken(seed)
+        mode = Perturbed(seed)
 
-        def moved(values: Sequence[Any], mode: Shaken = mode) -> list[Any]:
-            return [_shaken(value, mode) for value in values]
+        def moved(values: Sequence[Any], mode: Perturbed = mode) -> list[Any]:
+            return [_perturbed(value, mode) for value in values]
 
         with mode:
-            shaken.append(run(moved))
-    return plain, spread_of(shaken, plain)
+            perturbed.append(run(moved))
+    return plain, spread_of(perturbed, plain)
 
 
-def _shaken(value: Any, mode: Shaken) -> Any:
+def _perturbed(value: Any, mode: Perturbed) -> Any:
     if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
         return value
     if value.layout is not torch.strided:
         return value
     with torch.no_grad():
-        value.copy_(mode.shake(value.detach()))
+        value.copy_(mode.perturb(value.detach()))
     return value
 
 
-def judged_by_shaking(
+def judge_perturbed(
     got: Outcome, plain: Outcome, exact: Outcome | None, spread: Mapping[str, torch.Tensor]
 ) -> dict[str, Judged]:
-    """Each result beside that of the plain call, where roundings reach so far; `exact` is the call
-    in float64, if the function can be called so."""
+    """Compare each result with that of the plain call, allowing for the measured rounding error.
+
+    `exact` is the call in float64, or None if the function does not accept float64.
+    """
     known = {
         name: value.double() if isinstance(value, torch.Tensor) and value.is_floating_point()
         else value

@@ -1,13 +1,13 @@
-"""`c.profile()`: where the time of a call goes, kernel by kernel, down to the user's lines.
+"""`c.profile()`: the time of each kernel and library call, linked to the user's lines.
 
 ```
-c.profile()                   # the table; in a notebook with bars and a timeline
+c.profile()                   # a table; in a notebook also bars and a timeline
 c.profile().trace("run.json") # compile phases and one call as a Chrome trace
 ```
 
-Calls with a clock around each step and calls without take turns, so the table can say what the
-clocks themselves cost.  What is left of a call beside its steps is Python: guards, the host
-program, autograd.
+Calls with a timer on each step and calls without timers are interleaved, so that the table can
+report the overhead of the timers.  The rest of the call is Python: guards, the host program,
+autograd.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from inductor_lab.compiler.step_time import StepTime, duration
 from inductor_lab.saved.trace import write_trace
 
 HOST = "between kernels"
-"""What the rest of a call is called: Python, and whatever it waits for."""
+"""The label of the rest of a call: Python, and the time that it waits."""
 LONGEST = 70
-"""Characters of a line that are shown."""
+"""Maximum number of characters shown of a line."""
 FEWEST, PATIENCE = 3, 10.0
-"""Rounds of a call that takes long, and the seconds after which no other is begun."""
+"""The minimum number of rounds, and the seconds after which no further round starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A kernel with all its calls in one call of the user's function, or a library function with
-    those that compute the same lines of the user's.
+    its calls for the same lines of user code.
 
-    seconds   of all its calls together
-    roof      the least seconds that its bytes and flops can take here; None where nobody knows
+    seconds   total time of these calls
+    roof      minimum seconds for its bytes and flops on this machine; None if unknown
     nodes     FX nodes that it computes
-    lines     the user's lines they came from
+    lines     the user's lines that these nodes come from
     """
 
     part: str
@@ -66,7 +66,7 @@ class Row:
 
     @property
     def where(self) -> str:
-        """`g0.forward  m.py:3  y = x.sin()`: the part, and the first of the lines, shortened."""
+        """`g0.forward  m.py:3  y = x.sin()`: the part and its first line, shortened."""
         more = f" and {len(self.lines) - 1} more" if len(self.lines) > 1 else ""
         return "  ".join([self.part, *map(shortened, self.lines[:1])]) + more
 
@@ -82,20 +82,20 @@ class Row:
 
     @property
     def of_roof(self) -> float | None:
-        """How much of the roof it reaches: 1 is as fast as the machine can."""
+        """The share of the roof that it reaches: 1 is the limit of the machine."""
         return None if self.roof is None or not self.seconds else self.roof / self.seconds
 
 
 @dataclass(frozen=True, eq=False)
 class Profile(Shown):
-    """The time of a call, from the largest part to the smallest.
+    """The time of a call, sorted from the slowest row to the fastest.
 
-    call_seconds    of a call with clocks, the mean of `steps`: the rows and `host_seconds` add up
-                    to it
-    clock_cost      how much longer a call takes with clocks, the middle of all rounds: 0.02 is 2 %
-    plain_seconds   of a call without clocks: `call_seconds` without that
-    events          the steps of the middle call, in seconds since it began
-    phases          of the compile, in seconds since that began
+    call_seconds    seconds of a call with timers, the mean of `steps` calls: the sum of all rows
+                    and `host_seconds`
+    clock_cost      overhead of the timers, the median of all rounds: 0.02 is 2 %
+    plain_seconds   seconds of a call without timers: `call_seconds` without `clock_cost`
+    events          the steps of the median call, in seconds since its start
+    phases          the phases of the compile, in seconds since its start
     """
 
     name: str
@@ -120,11 +120,11 @@ class Profile(Shown):
 
     @property
     def host_seconds(self) -> float:
-        """What a call takes beside its kernels and libraries."""
+        """The time of a call without its kernels and library functions."""
         return self.call_seconds - self.kernel_seconds - self.library_seconds
 
     def share(self, seconds: float) -> float:
-        """Of the call, 0 to 1."""
+        """The share of the call's time, 0 to 1."""
         return seconds / self.call_seconds
 
     def __repr__(self) -> str:
@@ -155,21 +155,21 @@ class Profile(Shown):
         return "\n".join([*lines, f"{duration(self.plain_seconds)} without timers ({cost})"])
 
     def trace(self, path: str | Path) -> Path:
-        """The compile, and after it one call, as a Chrome trace; raises CannotWrite."""
+        """Write the compile, followed by one call, as a Chrome trace; raises CannotWrite."""
         after = max((phase.start + phase.seconds for phase in self.phases), default=0.0)
         run = (Phase(e.name, e.track, after + e.start, e.seconds) for e in self.events)
         return write_trace(Path(path), self.name, (*self.phases, *run))
 
 
 def shortened(line: str) -> str:
-    """`/long/path/m.py:3  y = x.sin()` → `m.py:3  y = x.sin()`, cut where it is long."""
+    """`/long/path/m.py:3  y = x.sin()` → `m.py:3  y = x.sin()`; long lines are cut."""
     place, _, code = line.partition("  ")
     shown = f"{PurePath(place).name}  {code}"
     return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
 def profile(compilation: AnyRecord, steps: int = 20) -> Profile:
-    """`Compilation.profile`, which says what it does."""
+    """Implements `Compilation.profile`."""
     with ONE_AT_A_TIME, ready(compilation) as (compilation, parts, run):
         clocks = {id(part): Clock.of(part) for part in parts}
         plain: list[float] = []
@@ -205,7 +205,7 @@ def profile(compilation: AnyRecord, steps: int = 20) -> Profile:
 
 
 def _parts_like(parts: Sequence[CompiledPart], measured: AnyRecord) -> Iterator[CompiledPart]:
-    """The parts of the measured compilation that stand for these, in order."""
+    """The parts of the measured compilation that correspond to `parts`, in order."""
     by_code = {id(part.executable): part for part in measured.parts}
     return (by_code[id(part.executable)] for part in parts)
 
@@ -216,8 +216,7 @@ def _scope(compilation: AnyRecord, part: CompiledPart) -> str:
 
 
 def _rows(part: CompiledPart, scope: str, ticks: Sequence[Tick], calls: int) -> Iterator[Row]:
-    """One for each kernel, whose calls are equal, and for each library function and the lines of
-    the user's that ask for it."""
+    """One row for each kernel, and for each library function and the lines that it computes."""
     spans = _lines_by_node(part)
     steps = part.schedule.steps
     alike: dict[tuple[str, ...], list[tuple[int, ScheduleStep, StepTime]]] = {}
@@ -257,7 +256,7 @@ def _lines_by_node(part: CompiledPart) -> Mapping[str, str]:
 
 
 def _events(ticks: Sequence[Tick]) -> Iterator[Phase]:
-    """Each step on its track, in the order in which they began."""
+    """Each step on its track, in the order of their start times."""
     ordered = sorted(ticks, key=lambda tick: tick.began)
     zero = ordered[0].began if ordered else 0.0
     for tick in ordered:

@@ -1,4 +1,4 @@
-"""A function from a file of the user: `path/to/file.py:function`, and its arguments."""
+"""Load a function and its arguments from a user's file: `path/to/file.py:function`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ import torch
 from inductor_lab.compiler.base.errors import BadArguments
 
 PREFIX = "explained_"
-"""Such a module is named so in `sys.modules`: a file `statistics.py` leaves Python's own alone."""
+"""Prefix of the module name in `sys.modules`, so that a file `statistics.py` hides no module."""
 
 
 RUN_LATER = (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)
-"""Whose call gives something that runs only when it is awaited, or asked for its elements."""
+"""Checks for functions whose call returns an object that runs only when awaited or iterated."""
 
 
 def load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, ...]]:
-    """`FILE:FUNCTION` and its arguments: those of `expression`, else the file's own
-    `example_inputs()`, else none where all have defaults.  Raises BadArguments, whatever the file
-    does."""
+    """Load `FILE:FUNCTION` and its arguments.
+
+    The arguments are the value of `expression`, else those of `example_inputs()` in the file, else
+    none if all parameters have defaults.  Every error in the file raises BadArguments.
+    """
     file, _, name = where.rpartition(":")
     if not file or not name:
         raise BadArguments(f"{where!r} does not name a function", todo="write path/to/file.py:name")
@@ -36,7 +38,7 @@ def load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, .
         raise BadArguments(problem, todo="check the name after the colon")
     if any(later(fn) for later in RUN_LATER):
         raise BadArguments(
-            f"{name} of {file} is a coroutine or a generator: a call runs no line of it",
+            f"{name} of {file} is a coroutine or a generator: calling it runs no line of it",
             todo="give a plain function that computes on tensors",
         )
     if expression is not None:
@@ -63,12 +65,12 @@ def _needs_nothing(fn: Any) -> bool:
 
 
 def _load_file(path: Path) -> ModuleType:
-    """Run a file as a module; it finds the files beside it, after everything that is installed."""
+    """Run a file as a module; it can import files in its folder, after installed packages."""
     if not path.is_file():
         raise BadArguments(f"there is no file {path}", todo="write path/to/file.py:name")
     spec = importlib.util.spec_from_file_location(PREFIX + path.stem, path)
     if spec is None or spec.loader is None:
-        raise BadArguments(f"{path} is no Python file", todo="give one whose name ends in .py")
+        raise BadArguments(f"{path} is not a Python file", todo="give a file with the suffix .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     sys.path.append(str(path.resolve().parent))
@@ -78,13 +80,13 @@ def _load_file(path: Path) -> ModuleType:
         raise BadArguments(
             f"{path} cannot be imported: {_said(error)}",
             place_in(error, path),
-            "it has to run from its first line to its last before a function of it can be compiled",
+            "the whole file must run before one of its functions can be compiled",
         ) from error
     return module
 
 
 def place_in(error: BaseException, path: Path) -> str:
-    """The line of a file that an exception came through last; "" if it came through none."""
+    """The line of the file in the last frame of a traceback; "" if no frame is in the file."""
     frames = traceback.extract_tb(error.__traceback__)
     mine = [frame for frame in frames if Path(frame.filename).resolve() == path.resolve()]
     if isinstance(error, SyntaxError):
@@ -93,7 +95,7 @@ def place_in(error: BaseException, path: Path) -> str:
 
 
 def _evaluate(expression: str, names: dict[str, Any]) -> Any:
-    """The value of --args, with torch and the names of the user's file at hand."""
+    """Evaluate --args with torch and the names of the user's file."""
     try:
         return eval(expression, {"torch": torch, **names})
     except Exception as error:

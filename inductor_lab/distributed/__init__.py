@@ -1,8 +1,8 @@
-"""Many ranks: where their communication goes, what hides it, and where they differ.
+"""Several ranks: their communication, the work that overlaps it, and their differences.
 
 ```
 c = lab.inspect(step, x)                     # on each rank, under torchrun
-lab.distributed.timeline(c, ranks=8)         # lanes for work and wire, what is hidden and exposed
+lab.distributed.timeline(c, ranks=8)         # work and communication, hidden and exposed time
 c.save(f"rank{dist.get_rank()}.lab.json")
 lab.join(["rank0.lab.json", "rank1.lab.json"])   # side by side, on any machine
 ```

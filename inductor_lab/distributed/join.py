@@ -1,8 +1,8 @@
-"""Compilations of several ranks side by side: what is the same, and what differs.
+"""Compare the compilations of several ranks.
 
-All ranks must begin the same collectives in the same order; a rank that does not makes the others
-wait for ever.  What else differs (kernels, choices of libraries, times) costs the others time: in a
-collective all wait for the slowest.
+All ranks must start the same collectives in the same order, otherwise they deadlock.  Other
+differences (kernels, choices of libraries, times) cost time, because in a collective all ranks wait
+for the slowest one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from inductor_lab.distributed.timeline import Timeline, timeline
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One line of the comparison: what it is about, and what each rank has.
+    """One line of the comparison: its label, and the value of each rank.
 
-    Times are never equal, so one that was measured says nothing of a difference.
+    Measured times are never equal, so they do not count as a difference.
     """
 
     what: str
@@ -51,16 +51,16 @@ class Ranks(Shown):
 
     @property
     def agree(self) -> bool:
-        """Do all ranks begin the same collectives in the same order?"""
+        """Do all ranks start the same collectives in the same order?"""
         return len(set(self.collectives)) == 1
 
     @property
     def first_difference(self) -> str:
-        """At which collective ranks part, and what each begins there; "" if none does."""
+        """The first collective that differs, with the call of each rank; "" if none differs."""
         for number, begun in enumerate(zip_longest(*self.collectives, fillvalue="none"), 1):
             if len(set(begun)) > 1:
-                said = "; ".join(f"rank {rank} begins {what}" for rank, what in enumerate(begun))
-                return f"collective {number} differs, so the ranks wait for ever: {said}"
+                said = "; ".join(f"rank {rank} starts {what}" for rank, what in enumerate(begun))
+                return f"collective {number} differs, so the ranks deadlock: {said}"
         return ""
 
     @property
@@ -69,7 +69,7 @@ class Ranks(Shown):
 
     @property
     def timelines(self) -> tuple[Timeline, ...]:
-        """Each rank's call, on paper."""
+        """The predicted timeline of each rank's call."""
         return tuple(timeline(c, len(self.compilations)) for c in self.compilations)
 
     def __len__(self) -> int:
@@ -98,10 +98,10 @@ class Ranks(Shown):
 
 @checked
 def join(ranks: Sequence[Compilation | str | Path]) -> Ranks:
-    """Compilations of the ranks of one group, in order, or the files that they were saved in.
+    """Compare the compilations of the ranks of one group, given in order, or their saved files.
 
-    Raises BadArguments if there are none, or fewer than a collective of theirs has, and
-    UnreadableFile for a file that is no compilation.
+    Raises BadArguments if there are none, or fewer than the ranks of one of their collectives, and
+    UnreadableFile for a file that is not a compilation.
     """
     found = tuple(one if isinstance(one, Compilation) else load(one) for one in ranks)
     if not found or not all(isinstance(one, Compilation) for one in found):
@@ -120,7 +120,7 @@ def join(ranks: Sequence[Compilation | str | Path]) -> Ranks:
 
 
 def _collectives(c: Compilation) -> tuple[str, ...]:
-    """Each with its arguments and shapes, in the order in which they begin."""
+    """Collectives with their arguments and shapes, in the order in which they start."""
     return tuple(
         f"{call.op.split('.')[1]}({', '.join(_argument(arg, part) for arg in call.args)})"
         for part, call in _begun(c)
@@ -128,7 +128,7 @@ def _collectives(c: Compilation) -> tuple[str, ...]:
 
 
 def _begun(c: Compilation) -> Iterator[tuple[CompiledPart, ExternCall]]:
-    """Collectives in the order in which they begin, each with its part."""
+    """Collectives in the order in which they start, each with its part."""
     for part in c.parts:
         for step in part.schedule.steps:
             if isinstance(step, ExternCall) and step.effect is Effect.COLLECTIVE:
@@ -136,7 +136,7 @@ def _begun(c: Compilation) -> Iterator[tuple[CompiledPart, ExternCall]]:
 
 
 def _group_size(call: ExternCall) -> int:
-    """Ranks of a collective that says how many there are, as gathers and scatters do; else 0."""
+    """The group size, if it is an argument of the collective (gather, scatter); else 0."""
     name = call.op.split(".")[1].removesuffix("_coalesced")
     place = {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 2}.get(name)
     size = call.args[place] if place is not None else 0
@@ -157,14 +157,14 @@ def _row(what: str, values: Sequence[str], wide: int, columns: Sequence[int]) ->
 
 
 def _kernels(c: Compilation) -> str:
-    """How many there are, and the start of the hash of their texts."""
+    """The number of kernels, and the start of the hash of their texts."""
     texts = [str(kernel.code) for part in c.parts for kernel in part.kernels]
     digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
     return f"{len(texts)} ({digest[:6]})"
 
 
 def _libraries(c: Compilation) -> str:
-    """Which were chosen by measuring, and how often."""
+    """The libraries that were chosen by measuring, and how often."""
     chosen = Counter(choice.chosen for part in c.parts for choice in part.libraries)
     return ", ".join(f"{name} {count}" for name, count in sorted(chosen.items())) or "none"
 
@@ -180,5 +180,5 @@ ASKED: dict[str, Callable[[Compilation], Any]] = {
     "collectives": lambda c: len(_collectives(c)),
     "compile time": lambda c: duration(c.total_seconds),
 }
-"""What is compared, and how it is found."""
+"""Label → the function that computes the compared value."""
 MEASURED = frozenset({"compile time"})

@@ -1,12 +1,12 @@
-"""Communication and computation of one call over time, on paper.
+"""Predict the communication and computation of one call over time.
 
     work   ▇▇▇▇▇▇▇▇   ▇▇▇▇▇▇▇▇▇▇▇▇
     wire           ▇▇▇▇▇▇▇▇
-    wait                          ▇▇        exposed: nothing else was left to do
+    wait                          ▇▇        exposed: no other work is left
 
-The host program is walked step by step with two clocks.  What a kernel takes is measured, where a
-profile of the call is given, and else the roof of assumed rates; what a collective takes is the
-ring's lower bound on a link of a given rate, and never measured.
+The host program is simulated step by step with two clocks.  The time of a kernel comes from a
+profile of the call if there is one, else from the roof of assumed rates.  The time of a collective
+is never measured: it is the ring's lower bound for a link of a given rate.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.profile import Profile
 
 NVLINK = RATES["cuda"]
-"""GPUs of one host: 200 GB/s to a neighbour, 20 µs a hop."""
+"""GPUs of one host: 200 GB/s to the next GPU, 20 µs per hop."""
 
 INFINIBAND = replace(NVLINK, link=5e10, latency=3e-5)
-"""Hosts with a 400 Gb/s adapter for each GPU: 50 GB/s, 30 µs a hop."""
+"""Hosts with a 400 Gb/s adapter for each GPU: 50 GB/s, 30 µs per hop."""
 
 HOST = 8
-"""GPUs in one host: rings of more ranks run at the rate between hosts."""
+"""The number of GPUs in one host: larger rings use the rate between hosts."""
 
 MORE = (8, 64, 1024)
-"""Ranks that a timeline's text looks ahead to."""
+"""Further group sizes that a timeline's text lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Span:
     """A step in predicted time, in seconds from the start of the call.
 
     part   such as "g0.forward"
-    lane   "work", "wire", or "wait" for time in which nothing else was left to do
-    nbytes what one rank sends; 0 for work
+    lane   "work", "wire", or "wait" for time without other work
+    nbytes bytes that one rank sends; 0 for work
     """
 
     part: str
@@ -62,7 +62,7 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Timeline(Shown):
-    """One call on one of `ranks` ranks; see the module on what is measured and what is not."""
+    """The prediction of one call on one of `ranks` ranks (see the module's docstring)."""
 
     name: str
     ranks: int
@@ -76,17 +76,17 @@ class Timeline(Shown):
 
     @property
     def wire(self) -> float:
-        """Seconds in which something is sent."""
+        """Seconds of communication."""
         return self._total("wire")
 
     @property
     def exposed(self) -> float:
-        """Seconds of the wire that nothing hides."""
+        """Seconds of communication without concurrent work."""
         return self._total("wait")
 
     @property
     def hidden(self) -> float:
-        """Seconds of the wire while something else runs."""
+        """Seconds of communication with concurrent work."""
         return max(self.wire - self.exposed, 0.0)
 
     @property
@@ -100,25 +100,25 @@ class Timeline(Shown):
 
     @property
     def events(self) -> tuple[Phase, ...]:
-        """For drawing: a track for each lane."""
+        """The spans for drawing: one track for each lane."""
         order = ("work", "wire", "wait")
         ordered = sorted(self.spans, key=lambda span: (order.index(span.lane), span.start))
         return tuple(Phase(s.name, s.lane, s.start, s.seconds) for s in ordered if s.seconds)
 
     def at(self, ranks: int, rates: Rates | None = None) -> Timeline:
-        """The same program, a rank's work as it is, in a larger or smaller group."""
+        """The same program and the same work per rank in a group of another size."""
         record, profile = self._of
         return timeline(record, ranks, profile, rates)
 
     @property
     def groups(self) -> tuple[Timeline, ...]:
-        """The call in this group, and in those of `MORE` ranks."""
+        """The call in this group, and in the groups of `MORE` ranks."""
         more = (self.at(ranks) for ranks in MORE if ranks != self.ranks)
         return (self, *more)
 
     @property
     def assumed(self) -> str:
-        """What these times are found from, in a sentence."""
+        """One sentence about the sources of these times."""
         profile = self._of[1]
         how = "assumed" if profile is None else "measured"
         paper = f"on paper: work as {how}, the wire by the ring's lower bound on the link"
@@ -155,11 +155,11 @@ class Timeline(Shown):
 def timeline(
     compilation: Record, ranks: Count, profile: Profile | None = None, rates: Rates | None = None
 ) -> Timeline:
-    """When each step of a call runs, and each collective is on the wire, on each of `ranks` ranks.
+    """Predict when each step and each collective of a call runs on each of `ranks` ranks.
 
-    `profile` is `c.profile()`, from which the times of kernels and libraries are taken; without it
-    they are the roof of `rates` (by default a laptop's core, or an H100).  The link is that of
-    `rates` too: by default NVLink up to 8 GPUs, and InfiniBand beyond.
+    The times of kernels and libraries come from `profile` (`c.profile()`); without it, they are the
+    roof of `rates` (by default a laptop's core, or an H100).  The link is also that of `rates`: by
+    default NVLink up to 8 GPUs, and InfiniBand for more.
 
     Raises BadArguments for a group of fewer than one rank.
     """

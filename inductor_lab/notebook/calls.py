@@ -1,4 +1,4 @@
-"""The calls of a cell, each made through `lab.inspect` the first time."""
+"""The calls of a cell; the first call of each function goes through `lab.inspect`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.torch_door.torch_api import remember_sizes
 from inductor_lab.notebook.failure import shorten, torch_failed
-from inductor_lab.notebook.quiet import hushed
+from inductor_lab.notebook.quiet import suppress_warnings
 from inductor_lab.notebook.so_far import SoFar
 
 
 @dataclass(frozen=True, repr=False)
 class Explorers(Shown):
-    """Several compilations, each with a tab of its own."""
+    """Several compilations, each in its own tab."""
 
     compilations: tuple[Compilation, ...]
 
@@ -31,9 +31,9 @@ class Explorers(Shown):
 
 
 class Inspected:
-    """Makes a function's first call by `lab.inspect`, and those after it by the compiled function.
+    """Makes a function's first call with `lab.inspect`, and later calls with the compiled function.
 
-    `failed` is what the compiler had when it, or TorchDynamo, could not go on.
+    `failed` has the results of the compiler up to an error in it or in TorchDynamo.
     """
 
     def __init__(self, options: Options) -> None:
@@ -43,8 +43,10 @@ class Inspected:
 
     @property
     def found(self) -> tuple[Compilation, ...]:
-        """In the order of the calls; without functions that have nothing to compile, unless all
-        are so."""
+        """The compilations in call order.
+
+        Functions without tensor operators are omitted, unless there are no others.
+        """
         every = tuple(self._known.values())
         return tuple(c for c in every if c.graphs) or every
 
@@ -53,11 +55,11 @@ class Inspected:
         key = _identity(fn)
         known = self._known.get(key)
         if known is not None:
-            assert known.compiled is not None, "it has just run"
+            assert known.compiled is not None, "the function has just run"
             return known.compiled(*args, **kwargs)
         so_far = SoFar()
         try:
-            with hushed():
+            with suppress_warnings():
                 made = inspect(fn, *args, options=self.options, observer=so_far, **kwargs)
         except (Exception, KeyboardInterrupt) as error:
             ours = any(isinstance(cause, LabError) for cause in _causes(error))
@@ -65,14 +67,14 @@ class Inspected:
                 self.failed = so_far.give_up(error)
                 shorten(error)
             raise
-        assert made.call is not None, "it has just run"
+        assert made.call is not None, "the function has just run"
         remember_sizes(made.call.sizes)
         self._known[key] = made
         return made.result
 
 
 def _identity(fn: Any) -> Hashable:
-    """Equal for two looks at one method of one object."""
+    """A key that is equal for two accesses of one method of one object."""
     return id(getattr(fn, "__self__", fn)), id(getattr(fn, "__func__", fn))
 
 

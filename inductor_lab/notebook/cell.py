@@ -1,12 +1,12 @@
-"""A cell is run as it stands, with some of its calls made by somebody else.
+"""Run a cell and replace some of its calls.
 
-Which calls, is decided by what runs: those of the cell's own statements (in loops, blocks and
-expressions too, but not in functions that it defines) whose callee is a module, or a function that
-the user wrote.  Where the line of the magic names callees, it is those alone.
+Replaced are calls in the cell's own statements (including loops, blocks and expressions, but not
+functions that it defines) whose callee is a module or a function that the user wrote.  If the line
+of the magic names callees, only their calls are replaced.
 
-    loss = net(x).pow(2).mean()     net(x) is made by `in_place(net, x)`; pow and mean are torch's
+    loss = net(x).pow(2).mean()     net(x) becomes `in_place(net, x)`; pow and mean are torch's
     loss.backward()                 torch's
-    opt.step()                      torch's, unless the line says `%%compile net opt.step`
+    opt.step()                      torch's, unless the line is `%%compile net opt.step`
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from IPython.core.error import UsageError
 from inductor_lab.compiler.capture.span import outside_torch, shown_file
 
 CALLEE = "__lab_callee__"
-"""The name under which a rewritten cell asks who makes a call."""
+"""The function that a rewritten cell calls to get the callee of a call."""
 NAMES = re.compile(r"[A-Za-z_][\w.]*(\s+[A-Za-z_][\w.]*)*")
 OURS = str(Path(__file__).parents[1]) + os.sep
 TRIED = tuple(str(Path(OURS, *folder)) + os.sep for folder in (("bench", "demo"), ("course",)))
-"""Folders of ours whose functions are there to be compiled."""
+"""Folders of this package whose functions may be compiled."""
 
 
 def run_calling(
     shell: Any, cell: str, in_place: Callable[..., Any], arguments: str = ""
 ) -> Any:
-    """Run a cell with its calls of the user's functions made as `in_place(f, *args, **kwargs)`;
-    returns the value of the expression that ends it, None if none does.
+    """Run a cell in which calls of user functions become `in_place(f, *args, **kwargs)`.
 
-    `arguments` names the callees (`net opt.step`), or is given to the last function that the cell
-    defines.  Line numbers are those of the editor.  Exceptions come through.
+    Returns the value of the last expression, or None if the cell does not end with an expression.
+    `arguments` names the callees (`net opt.step`), or has arguments for the last function that the
+    cell defines.  Line numbers are those of the editor.  Exceptions are passed on.
     """
     __tracebackhide__ = True
     above = _lines_above(shell, cell)
@@ -52,7 +52,7 @@ def run_calling(
     named = names_in(arguments, tree, shell.user_ns)
     if arguments and not named:
         tree.body.append(call_of_last_function(tree, arguments))
-    tree = ast.fix_missing_locations(_Asking().visit(tree))
+    tree = ast.fix_missing_locations(_CalleeLookups().visit(tree))
     asked = _Callees(in_place, named)
     shell.user_ns[CALLEE] = asked.callee
     try:
@@ -62,7 +62,7 @@ def run_calling(
 
 
 def _parsed(shell: Any, cell: str, filename: str, above: int) -> ast.Module:
-    """The cell's syntax tree; raises UsageError, which has no frames, with the line of an error."""
+    """The cell's syntax tree; a syntax error raises UsageError, which is shown without frames."""
     try:
         tree: ast.Module = shell.compile.ast_parse(shell.transform_cell(cell), filename)
     except SyntaxError as error:
@@ -84,14 +84,14 @@ def _value_of(shell: Any, tree: ast.Module, filename: str) -> Any:
 
 
 def _lines_above(shell: Any, cell: str) -> int:
-    """Lines of the editor above the cell's own: that of the magic, and what stands above it."""
+    """The number of editor lines above the cell's code: the magic and the lines above it."""
     raw = list(shell.history_manager.input_hist_raw)[-1].rstrip()
     own = cell.rstrip()
     return raw[: len(raw) - len(own)].count("\n") if own and raw.endswith(own) else 1
 
 
 def names_in(arguments: str, tree: ast.Module, known: dict[str, Any]) -> frozenset[str]:
-    """The callees that a line names: `net`, `f g`; none where it has arguments instead.
+    """The callees that a line names: `net`, `f g`; empty if it has arguments instead.
 
     Raises UsageError for a function that the cell never calls.
     """
@@ -112,20 +112,20 @@ def call_of_last_function(tree: ast.Module, arguments: str) -> ast.stmt:
     """`f(arguments)` for the last function that a cell defines; raises UsageError."""
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     if not names:
-        raise UsageError("%%compile with arguments needs a function that the cell defines")
+        raise UsageError("%%compile with arguments needs a function defined in the cell")
     try:
         call = ast.parse(f"{names[-1]}({arguments})").body[0]
     except SyntaxError as error:
-        raise UsageError(f"%%compile: {arguments!r} are no arguments: {error.msg}") from None
+        raise UsageError(f"%%compile: {arguments!r} are not valid arguments: {error.msg}") from None
     for node in ast.walk(call):
         ast.copy_location(node, tree.body[-1])
     return call
 
 
-class _Asking(ast.NodeTransformer):
+class _CalleeLookups(ast.NodeTransformer):
     """`f(x)` → `__lab_callee__("f", f)(x)`, in the cell's own statements.
 
-    Python makes the call itself, from the cell, so `locals()` and `super()` are what they were.
+    Python still makes the call from the cell, so `locals()` and `super()` do not change.
     """
 
     def _leave(self, node: ast.AST) -> ast.AST:
@@ -153,14 +153,17 @@ class _Callees:
 
 
 def original(fn: Any) -> Any:
-    """What `torch.compile` was given, for a function or module that it returned."""
+    """The original of a function or module that `torch.compile` returned."""
     fn = getattr(fn, "_torchdynamo_orig_callable", fn)
     return getattr(fn, "_orig_mod", fn) if isinstance(fn, torch.nn.Module) else fn
 
 
 def is_of_user(fn: Any) -> bool:
-    """Is it a module, or a function or method that the user wrote (in a cell, or in a file that is
-    not installed)?  Generators and coroutines are not compiled."""
+    """Is `fn` a module, or a function or method that the user wrote?
+
+    User code is code in a cell or in a file that is not installed.  Generators and coroutines are
+    not compiled.
+    """
     if isinstance(fn, torch.nn.Module):
         return True
     if isinstance(fn, functools.partial):

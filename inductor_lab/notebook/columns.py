@@ -1,4 +1,4 @@
-"""Tables as text that fit into a notebook."""
+"""Format tables as text that fits into a notebook."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import textwrap
 from unicodedata import east_asian_width
 
 LINE = 88
-"""Letters of a line of text in a window that is 900 px wide."""
+"""Characters per line of text in a window that is 900 px wide."""
 
 
 def folded(text: str) -> str:
-    """Text whose long lines go on below themselves at a word; a notebook breaks them inside of one.
+    """Wrap long lines between words; a notebook would break them inside words.
 
     >>> print(folded("  why: " + "legal, " * 13))
       why: legal, legal, legal, legal, legal, legal, legal, legal, legal, legal, legal,
@@ -20,7 +20,7 @@ def folded(text: str) -> str:
 
 
 def last_column(before: str, text: str) -> str:
-    """A row whose last column goes on below itself where it is long.
+    """A row whose last column is wrapped if it is long.
 
     >>> print(last_column("lanes  7.84 ms  ", "vectorize innermost loops, " * 4))
     lanes  7.84 ms  vectorize innermost loops, vectorize innermost loops, vectorize
@@ -32,7 +32,7 @@ def last_column(before: str, text: str) -> str:
 
 
 def padded(text: str, width: int, *, right: bool = False) -> str:
-    """Text in a column: a Chinese letter is as wide as two others.
+    """Pad text to a column width; a Chinese character is two columns wide.
 
     >>> padded("我们", 6) + "|", padded("ours", 6, right=True) + "|"
     ('我们  |', '  ours|')

@@ -1,9 +1,9 @@
-"""What a notebook prints for an error while compiling: one sentence and the user's line.
+"""Print an error while compiling as one sentence and the user's line.
 
     RuntimeError: shape mismatch: [4, 8] @ [9, 3]: a and b must have same reduction dim
       return y @ w        cell 3, line 4
 
-The graph so far and the full traceback are folded below (`SoFar`).
+The graph so far and the full traceback are collapsed below it (`SoFar`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ _PYTHON = os.path.join(sysconfig.get_path("stdlib"), "")
 
 
 def torch_failed(error: BaseException) -> bool:
-    """Was it raised while TorchDynamo read a function: by it, by an operation that it tried, or by
-    the user, who interrupted it?"""
+    """Was the error raised while TorchDynamo traced a function?
+
+    It may come from TorchDynamo, from an operation that it ran, or from an interrupt by the user.
+    """
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     modules = (frame.f_globals.get("__name__") for frame in frames)
     return _is_of_dynamo(error) or _READER in modules
@@ -38,7 +40,7 @@ def _is_of_dynamo(error: BaseException) -> bool:
 
 
 def shorten(error: BaseException) -> None:
-    """Let IPython print the sentence and the line instead of the traceback."""
+    """Make IPython print the sentence and the line instead of the traceback."""
     lines = [sentence(error), *(f"  {line}" for line in (where(error), _todo(error)) if line)]
     lines.append("  see below for the graph so far and the full traceback")
     error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
@@ -56,7 +58,7 @@ def sentence(error: BaseException) -> str:
 
 
 def where(error: BaseException) -> str:
-    """`return y @ w        cell 3, line 4`: the innermost line of the user's."""
+    """`return y @ w        cell 3, line 4`: the innermost line of user code."""
     if isinstance(error, LabError):
         return error.where
     stack = getattr(error, "real_stack", None) or traceback.extract_tb(error.__traceback__)
@@ -75,7 +77,7 @@ def _todo(error: Any) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """The error that torch has wrapped into its own."""
+    """The original error that torch has wrapped."""
     while _is_of_dynamo(error):
         inner = error.__cause__ or error.__context__
         if inner is None:
@@ -85,7 +87,7 @@ def _root(error: BaseException) -> BaseException:
 
 
 def _operands(said: str) -> str:
-    """The operation and its shapes, from what TorchDynamo says of the node that it was adding."""
+    """The operation and its shapes, from TorchDynamo's message about the node that it added."""
     operation = _OPERATION.search(said)
     if operation is None:
         return ""

@@ -1,12 +1,12 @@
-"""The language that the explorer, the checks and the questions speak: English or Chinese.
+"""The language of the explorer, the checks and the questions: English or Chinese.
 
-    lab.language("zh")             from now on; INDUCTOR_LAB_LANGUAGE=zh says it for a whole process
+    lab.language("zh")             set it; INDUCTOR_LAB_LANGUAGE=zh sets it for a process
     say("{n} found", n=3)          in English: "3 found"; in Chinese: "找到 3 处"
 
     translate("they are 9 steps apart")       in Chinese: "两者相隔 9 步"
 
-The English text is the key; `texts.toml`, the one table, has the Chinese next to it.  A document of
-the explorer carries its part of the table, which `say` of say.js reads.
+The English text is the key in the table `texts.toml`.  A document of the explorer contains the part
+of the table that it needs, which `say` of say.js reads.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ _NOW: list[Language] = ["zh" if os.environ.get(VARIABLE) == "zh" else "en"]
 
 @checked
 def language(wanted: str = "") -> Language:
-    """The language that is spoken now; with an argument, another one from now on.
+    """Return the current language; with an argument, set it.
 
-    Raises BadArguments for one that is not known.
+    Raises BadArguments for an unknown language.
     """
     if wanted:
         if wanted not in LANGUAGES:
-            raise BadArguments(f"no language {wanted!r}", todo=f"one of {', '.join(LANGUAGES)}")
+            raise BadArguments(f"unknown language {wanted!r}", todo=f"use {' or '.join(LANGUAGES)}")
         _NOW[0] = "zh" if wanted == "zh" else "en"
     return _NOW[0]
 
 
 @cache
 def table() -> dict[str, dict[str, str]]:
-    """The texts by section, each English text with its Chinese."""
+    """The texts by section: English → Chinese."""
     with TABLE.open("rb") as file:
         return tomllib.load(file)
 
 
 def say(text: str, /, **values: Any) -> str:
-    """A text in the language that is spoken, with `{name}` replaced by values.
+    """A text in the current language, with `{name}` replaced by values.
 
-    What the table does not have stays as it is: a name, a number, or a text that is said already.
+    A text that is not in the table is returned unchanged: a name, a number, or a translated text.
     """
     if language() == "zh":
         text = _chinese().get(text, text)
@@ -59,8 +59,10 @@ def say(text: str, /, **values: Any) -> str:
 
 
 def translate(sentence: str) -> str:
-    """What the compiler said of a decision, its values already in it, in the language that is
-    spoken; a sentence that the table does not have stays as it is."""
+    """A sentence of the compiler, which already contains its values, in the current language.
+
+    A sentence that is not in the table is returned unchanged.
+    """
     return _translated(sentence) if language() == "zh" else sentence
 
 
@@ -72,7 +74,7 @@ class Spoken(TypedDict, total=False):
 
 
 def spoken() -> Spoken:
-    """What a document carries so that the page speaks as Python does: nothing for English."""
+    """The language data of a document for its page; empty for English."""
     return {"language": "zh", "texts": table()["explorer"]} if language() == "zh" else {}
 
 
@@ -84,9 +86,11 @@ def _chinese() -> dict[str, str]:
 
 @cache
 def _templates() -> list[tuple[re.Pattern[str], str]]:
-    """The compiler's sentences as patterns, each with its Chinese; those that begin with a word
-    before those that begin with a value, which may be such a beginning; then the most particular
-    one first."""
+    """The compiler's sentences as patterns, each with its Chinese.
+
+    Sentences that start with a word come before those that start with a value, because the value
+    may match the word.  Among these, the most specific pattern comes first.
+    """
     known = {**table()["sentences"], **table()["lines"]}
     by_words = sorted(
         known, key=lambda text: (text.startswith("{"), -len(re.sub(r"\{\w+\}", "", text)))
@@ -99,7 +103,7 @@ def _pattern(text: str) -> str:
 
 
 def _translated(sentence: str) -> str:
-    """A value may be a sentence itself."""
+    """Translate a sentence; its values may be sentences too."""
     for pattern, chinese in _templates():
         if found := pattern.fullmatch(sentence):
             values = {name: _translated(value) for name, value in found.groupdict().items()}

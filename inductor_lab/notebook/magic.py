@@ -1,6 +1,6 @@
 """The magics: `%%compile` for a cell, and `%lab_graph`, `%lab_code`, `%lab_reset`, `%lab_doctor`.
 
-The cell keeps its meaning: values are computed by the compiled functions and go where they went.
+The cell behaves as without the magic, except that compiled functions compute the values.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ LAST = "_lab"
 """The notebook's variable for the last compilation."""
 
 MEASURED_SECONDS = 1.0
-"""How long `-b` times each kernel of the compilation."""
+"""Seconds for which `-b` times the kernels of the compilation."""
 
 ALL = "_lab_all"
-"""Those of the last cell, one for each function."""
+"""The variable for the compilations of the last cell, one for each function."""
 
 NOTHING = (
     "%%compile: nothing to compile: the cell's own statements call no module and no function of "
@@ -48,10 +48,10 @@ NOTHING = (
 )
 
 LAST_BENCH = "_lab_bench"
-"""The same for the last benchmark."""
+"""The variable for the last benchmark."""
 
 LAST_BLAME = "_lab_blame"
-"""And for the last `%%compile --blame`."""
+"""The variable for the last result of `%%compile --blame`."""
 
 
 Magic = TypeVar("Magic", bound=Callable[..., Any])
@@ -64,7 +64,7 @@ def register(shell: Any) -> None:
 
 
 def decorated(*decorators: Callable[[Any], Any]) -> Callable[[Magic], Magic]:
-    """Several of IPython's decorators in one that keeps the type; the first is the outermost."""
+    """Combine several decorators of IPython and keep the type; the first is the outermost."""
 
     def decorate(function: Magic) -> Magic:
         made: Any = function
@@ -80,23 +80,23 @@ ARGUMENTS = (
     argument("-a", "--annotate", action="store_true",
              help="show the source shaded by bytes moved, as %%%%cython -a does by Python calls"),
     argument("-b", "--bench", action="store_true",
-             help="time it against others, in turns; the result is kept in _lab_bench"),
+             help="compare its time with others, interleaved; the result is kept in _lab_bench"),
     argument("--blame", action="store_true",
-             help="say which stage, value and line is the first that is wrong, if any; the calls "
-                  "themselves run uncompiled, and the last result is kept in _lab_blame"),
+             help="report the first wrong stage, value and line, if any; the calls themselves run "
+                  "uncompiled, and the last result is kept in _lab_blame"),
     argument("--profile", action="store_true",
-             help="show where the time of a call goes: kernels, libraries, Python between them"),
+             help="show the time of each kernel, of libraries, and of Python"),
     argument("--against", default="eager,inductor",
-             help="with -b: whom to compare with; stock inductor takes ten seconds to compile"),
-    argument("--mode", choices=MODES, default="default", help="as torch.compile has it"),
+             help="with -b: what to compare with; stock inductor takes ten seconds to compile"),
+    argument("--mode", choices=MODES, default="default", help="the mode, as in torch.compile"),
     argument("--dynamic", action="store_true", help="compile for sizes that may change"),
     argument("--target", help='write code for a named GPU without one: "cuda:90", "hip:gfx942"'),
-    argument("--no-fusion", action="store_true", help="every loop nest is a kernel of its own"),
+    argument("--no-fusion", action="store_true", help="make a separate kernel for every loop nest"),
     argument("-r", "--result", metavar="NAME",
-             help="keep the compilation in this variable too (it always is in _lab)"),
+             help="also keep the compilation in this variable (it is always in _lab)"),
     argument("arguments", nargs=argparse.REMAINDER,
              help="names of what to compile, such as net or opt.step; or arguments for the last "
-                  "function that the cell defines, such as torch.randn(8), 3"),
+                  "function defined in the cell, such as torch.randn(8), 3"),
 )
 """Of `%%compile`."""
 
@@ -107,11 +107,11 @@ class LabMagics(Magics):
 
     @decorated(magic_arguments(), *ARGUMENTS, output_can_be_silenced, cell_magic("compile"))
     def compile(self, line: str, cell: str) -> Any:
-        """Run the cell, compile what it calls, and show what the compiler did.
+        """Run the cell, compile the functions that it calls, and show what the compiler did.
 
-        It compiles modules and the user's functions at their first call, each with its own tab; or
-        only those that the line names.  If a later call recompiles, the timeline of all calls
-        follows, as `lab.recompiles` shows it.  The cell's value is shown as always.  Examples:
+        Modules and the user's functions are compiled at their first call, each with its own tab; if
+        the line names some, only those.  If a later call recompiles, the timeline of all calls
+        follows, as in `lab.recompiles`.  The cell's value is shown as usual.  Examples:
 
             %%compile
             loss = net(x).pow(2).mean()
@@ -150,7 +150,7 @@ class LabMagics(Magics):
         return ran
 
     def _blame(self, cell: str, options: Options, arguments: str) -> Any:
-        """Run the cell, and show who is wrong in its calls."""
+        """Run the cell, and show which stage of its calls is wrong."""
         from inductor_lab.debug.blame.cell import Blamed
 
         blamed = Blamed(options)
@@ -160,7 +160,7 @@ class LabMagics(Magics):
         return ran
 
     def _show(self, given: argparse.Namespace, compiled: tuple[Compilation, ...]) -> None:
-        """Display what the line asks for; what is about one compilation is about the last."""
+        """Display the requested views; views of one compilation show the last one."""
         measured = timed(compiled[-1], MEASURED_SECONDS) if given.bench else None
         found = compiled[-1] if measured is None else measured.compilation
         self._names[LAST] = found
@@ -180,7 +180,7 @@ class LabMagics(Magics):
 
     @line_magic
     def lab_graph(self, line: str) -> None:
-        """%lab_graph [NAME]: draw the graphs of a compilation (of the last one without a name)."""
+        """%lab_graph [NAME]: draw the graphs of a compilation (default: the last one)."""
         compilation = self._compilation(line)
         graphs = [part.graph for part in compilation.parts]
         display(*graphs) if graphs else display(compilation.capture)
@@ -193,7 +193,7 @@ class LabMagics(Magics):
 
     @line_magic
     def lab_reset(self, line: str) -> None:
-        """%lab_reset: forget all that torch.compile has compiled, and the last compilation."""
+        """%lab_reset: reset torch.compile and delete the last compilation."""
         torch.compiler.reset()
         for name in (LAST, ALL):
             self._names.pop(name, None)
@@ -201,7 +201,7 @@ class LabMagics(Magics):
 
     @line_magic
     def lab_doctor(self, line: str) -> None:
-        """%lab_doctor: what this machine has for inductor_lab, and what it lacks."""
+        """%lab_doctor: what this machine has for inductor_lab, and what is missing."""
         print(importlib.import_module("inductor_lab.debug.doctor").report())
 
     @property
@@ -216,7 +216,7 @@ class LabMagics(Magics):
         value = self._names.get(wanted)
         if isinstance(value, Compilation):
             return value
-        raise UsageError(f"{wanted} is no compilation: "
+        raise UsageError(f"{wanted} is not a compilation: "
                          "run a cell under %%compile, or c = lab.inspect(f, x)")
 
 
@@ -225,7 +225,7 @@ def bench_of(measured: Timed[Compilation], against: list[str]) -> BenchResult:
     from inductor_lab.bench.run import bench
 
     call = measured.compilation.call
-    assert call is not None, "only what has just run is measured"
+    assert call is not None, "a measured compilation has a call"
     result = bench(
         call.fn,
         *call.args,
@@ -240,7 +240,7 @@ def bench_of(measured: Timed[Compilation], against: list[str]) -> BenchResult:
 
 
 def _display_below(shell: Any, value: Any) -> None:
-    """Display a value once the cell has ended, below the traceback that ended it."""
+    """Display a value after the cell has ended, below its traceback."""
 
     def show(result: Any) -> None:
         shell.events.unregister("post_run_cell", show)

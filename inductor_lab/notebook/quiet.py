@@ -1,4 +1,4 @@
-"""Torch's log lines that the explorer shows better are not printed above it."""
+"""Suppress log lines of torch whose content the explorer shows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 EXPLAINED = ("torch._subclasses", "torch._dynamo", "torch.fx")
-"""Loggers that speak of graph breaks, and of operations whose operands do not fit."""
+"""Loggers of graph breaks, and of operations with incompatible operands."""
 
 
-class _Hushed(logging.Filter):
-    """Drops warnings of this thread that the explorer has a place for; what was asked for with
-    TORCH_LOGS comes below the level of a warning, and stays."""
+class _DropWarnings(logging.Filter):
+    """Drops warnings of this thread that the explorer shows.
+
+    Lines enabled with TORCH_LOGS have a lower level than warnings, and are kept.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -27,9 +29,9 @@ class _Hushed(logging.Filter):
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
-    """While the block runs, torch's handlers print nothing that is explained below."""
-    quiet = _Hushed()
+def suppress_warnings() -> Iterator[None]:
+    """Suppress torch's warnings that the explorer shows, while the block runs."""
+    quiet = _DropWarnings()
     with ExitStack() as undo:
         for handler in _handlers():
             handler.addFilter(quiet)
@@ -40,7 +42,7 @@ def hushed() -> Iterator[None]:
 
 
 def _handlers() -> set[logging.Handler]:
-    """Of the loggers that are explained and of those above them."""
+    """The handlers of these loggers and of their parents."""
     loggers = dict(logging.Logger.manager.loggerDict)
     torchs = [logger for name, logger in loggers.items() if name.split(".")[0] == "torch"]
     return {h for each in torchs if isinstance(each, logging.Logger) for h in each.handlers}

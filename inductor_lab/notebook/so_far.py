@@ -1,4 +1,4 @@
-"""What the compiler had made by the time it failed."""
+"""The results of the compiler up to an error."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from inductor_lab.compiler.base.display import Shown, counted
 from inductor_lab.compiler.base.observer import Observer
 
 OUTER = ("total", "graph")
-"""Phases that hold others and have no result of their own."""
+"""Phases that contain other phases and have no result."""
 
 
 class SoFar(Observer, Shown):
-    """Keeps the result of every phase that ended, and the name of the one that did not.
+    """Keeps the result of every finished phase, and the name of the failed one.
 
     finished  (phase, result), in order
-    failed    the innermost phase that raised; "" if none did, or none of the compiler's
-    error     what it raised, if the caller says so (`give_up`)
+    failed    the innermost phase that raised; "" if no phase of the compiler did
+    error     the exception, if the caller passes it to `give_up`
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class SoFar(Observer, Shown):
             self.finished.append((phase, result))
 
     def give_up(self, error: BaseException) -> SoFar:
-        """Remember why; returns itself."""
+        """Store the exception; returns itself."""
         self.error = error
         return self
 

@@ -1,8 +1,7 @@
-"""A notebook's variables go: at `%reset`, and when IPython ends.
+"""Delete compiled functions before a notebook's variables: at `%reset`, and when IPython ends.
 
-TorchDynamo keeps variables of its own among them, such as `__builtins_dict___1`, and takes them
-away when the code goes that it compiled; if they are gone by then, each prints a KeyError.  So
-compiled functions go first.
+TorchDynamo adds its own variables to the notebook's, such as `__builtins_dict___1`, and deletes
+them together with the compiled code.  If such a variable is already deleted, it prints a KeyError.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import torch
 
 
 def compiled_functions_go_first(shell: Any = None) -> None:
-    """From now on, in this IPython shell; without one in that which runs here, if one does."""
+    """Delete compiled functions first in this IPython shell; default: the running shell, if any."""
     shell = shell or getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     clear = getattr(shell, "reset", None)
     if clear is None or hasattr(clear, "__wrapped__"):

@@ -1,10 +1,10 @@
-"""Run notebooks so that what they compile lies on disk: `inductor-lab warm notebooks/tutorials`.
+"""Run notebooks to fill the cache on disk: `inductor-lab warm notebooks/tutorials`.
 
-With `--into FOLDER` it lies there, readable for everybody and writable for its owner alone: a class
-cache, which kernels find by `INDUCTOR_LAB_SHARED_CACHE` (`runtime/cache/kernel_cache.py`).
+`--into FOLDER` copies the entries to a shared class cache, which all users can read and only its
+owner can write.  Kernels find it by `INDUCTOR_LAB_SHARED_CACHE` (`runtime/cache/kernel_cache.py`).
 
-What is compiled depends on the number of threads and on the CPU: warm with the students' own
-`OMP_NUM_THREADS`, on the machine that they work on.
+Compiled code depends on the number of threads and on the CPU, so use the students'
+`OMP_NUM_THREADS` and their machine.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from inductor_lab.compiler.runtime.cache.kernel_cache import SHARED, VARIABLE
 from inductor_lab.compiler.runtime.cache.prune import libraries
 
 SECONDS = 600
-"""For one cell."""
+"""Time limit of one cell in seconds."""
 OPEN_TO_ALL = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
 FOLDER_MODE = OPEN_TO_ALL | stat.S_IWUSR | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
 @dataclass(frozen=True)
 class Ran:
-    """One notebook that was run: its seconds, and how many of its cells raised."""
+    """One notebook that was run: its seconds, and the number of cells that raised."""
 
     path: Path
     seconds: float
@@ -44,10 +44,10 @@ class Ran:
 
 
 def warm(paths: Sequence[Path], into: Path | None, tell: Callable[[str], None]) -> int:
-    """Run all notebooks at and below `paths`, then publish what they compiled; how many entries.
+    """Run all notebooks in `paths`, then publish the compiled code; returns the number of entries.
 
-    A notebook in another language, with the same code, is not run again.  Raises BadArguments where
-    there is none, CannotWrite where `into` cannot be written.
+    A notebook in another language with the same code is not run again.  Raises BadArguments if
+    there is no notebook, and CannotWrite if `into` cannot be written.
     """
     found = list(_notebooks(paths))
     if not found:
@@ -62,7 +62,7 @@ def warm(paths: Sequence[Path], into: Path | None, tell: Callable[[str], None]) 
 
 
 def publish(root: Path, into: Path) -> int:
-    """Copy the entries of a cache that are not there yet; how many."""
+    """Copy the cache entries that `into` lacks; returns their number."""
     made = 0
     with write_errors(into, "compiled libraries"):
         for entry in libraries(root):
@@ -82,7 +82,7 @@ def publish(root: Path, into: Path) -> int:
 
 
 def _notebooks(paths: Sequence[Path]) -> Iterator[tuple[Path, Any]]:
-    """Each notebook whose code is not that of one before it."""
+    """Each notebook whose code differs from the notebooks before it."""
     try:
         import nbformat
     except ImportError as missing:
@@ -98,7 +98,8 @@ def _notebooks(paths: Sequence[Path]) -> Iterator[tuple[Path, Any]]:
                 notebook = nbformat.read(path, as_version=4)
             except (ValueError, nbformat.ValidationError) as error:
                 said = next(iter(str(error).splitlines()), "")
-                raise BadArguments(f"{path} is no notebook: {said}", todo="give others") from error
+                what = f"{path} is not a notebook: {said}"
+                raise BadArguments(what, todo="give others") from error
             code = tuple(c.source for c in notebook.cells if c.cell_type == "code")[1:]
             if code not in seen:
                 seen.add(code)

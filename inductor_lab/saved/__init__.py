@@ -1,1 +1,1 @@
-"""Compilations as files: what `save` writes and `load` reads."""
+"""Save compilations to files and load them."""

@@ -1,10 +1,9 @@
-"""Is a value that was read from a file what the field of a record declares?
+"""Check that a value read from a file has the type that the record's field declares.
 
     tuple[str, ...]        ("a", "b") yes     "ab" no
     int | sympy.Expr       7 yes              "7" no
 
-So a file that was damaged, or made by somebody who means harm, is refused when it is loaded, and
-not in the middle of a page that is drawn from it.
+A damaged or malicious file is therefore refused when it is loaded, not later when it is displayed.
 """
 
 from __future__ import annotations
@@ -30,15 +29,17 @@ def anything(value: Any) -> bool:
 
 @cache
 def checks_of(cls: type, names: Callable[[], Mapping[str, Any]]) -> Mapping[str, Check]:
-    """A check for each field of a dataclass; `names` has what annotations may speak of that its
-    module does not import at run time."""
+    """A check for each field of a dataclass.
+
+    `names` has the names in annotations that the module does not import at run time.
+    """
     known = {**names(), **vars(sys.modules[cls.__module__])}
     return {name: check_for(hint) for name, hint in get_type_hints(cls, None, known).items()}
 
 
 @cache
 def check_for(declared: Any) -> Check:
-    """Does a value have this type, with all that it holds?
+    """A check whether a value and everything in it have the declared type.
 
     >>> check_for(tuple[int, ...])((1, 2)), check_for(tuple[int, ...])((1, "2"))
     (True, False)
@@ -59,7 +60,7 @@ def check_for(declared: Any) -> Check:
         return lambda value: value is None
     if declared is float:
         return lambda value: isinstance(value, Real) and not isinstance(value, bool)
-    if declared is torch.Tensor:  # large ones are left out of a file
+    if declared is torch.Tensor:  # None, because large tensors are not saved
         return lambda value: value is None or isinstance(value, torch.Tensor)
     if isinstance(declared, type) and origin is None and declared not in (object, Any):
         return lambda value: isinstance(value, declared)

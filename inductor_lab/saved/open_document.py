@@ -10,5 +10,5 @@ from inductor_lab.stock.stock_compilation import StockCompilation
 
 
 def open_document(path: Path, kind: type) -> Any:
-    """Read a file; `kind` is the class that our own compilations become."""
+    """Read a file; compilations by our compiler become instances of `kind`."""
     return saving.load(path, kind, StockCompilation)

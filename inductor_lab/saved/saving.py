@@ -1,8 +1,8 @@
-"""Saved compilations: JSON, data only.  Loading runs nothing but constructors of our own types.
+"""Save compilations as JSON data.  Loading runs only the constructors of our own types.
 
 A value becomes a tree of rows `[tag, ...]`; equal rows are written once, in `table`, and referred
-to as `["r", n]`.  So a subtree that a thousand places share costs one row, and a deep expression is
-no deep nesting.
+to as `["r", n]`.  So a shared subtree is stored in one row, and a deep expression is not deeply
+nested.
 
 ```
 (1, "a")               ["t", 1, "a"]
@@ -36,13 +36,13 @@ from inductor_lab.saved.checks import checks_of
 T = TypeVar("T")
 
 FORMAT = 1
-"""Grows when old readers would misread new files."""
+"""Increased when older versions would misread new files."""
 
 MAX_TENSOR_BYTES = 1 << 20
-"""Constants of a program are saved up to this many bytes in all; larger ones come back as None."""
+"""Constants are saved up to this total number of bytes; larger ones are loaded as None."""
 
 MAX_NESTING = 40
-"""A row is written inside the row that uses it, unless that nests deeper than this."""
+"""A row is written inside the row that uses it, up to this nesting depth."""
 
 MODULES = {
     "accelerate.libraries": "compiler.library_choice",
@@ -72,15 +72,15 @@ MODULES = {
     "schedule.result": "compiler.schedule.schedule",
     "stock.result": "stock.stock_compilation",
 }
-"""The modules whose dataclasses and enums a file may hold, by the names that files use for them.
-These names stay when a module moves, so that old documents still open."""
+"""The modules whose dataclasses and enums a file may contain, by the names used in files.
+These names do not change when a module moves, so that old documents still open."""
 
 
 MOVED = {
     f"compilation.{name}": f"records.{name}"
     for name in ("CompiledPart", "CompiledGraph", "Coverage", "ExternUse")
 } | {"runtime.matmul.Choice": "accelerate.libraries.Choice"}
-"""Types that files written before name by another module."""
+"""Types that older files refer to by another module."""
 
 
 ADDED: Mapping[str, Mapping[str, Callable[[dict[str, Any]], Any]]] = {
@@ -88,7 +88,7 @@ ADDED: Mapping[str, Mapping[str, Callable[[dict[str, Any]], Any]]] = {
         "effect": lambda call: COLLECTIVES.get(call["reason"], LIBRARY).effect,
     },
 }
-"""Fields that older files lack, made of the others."""
+"""Fields that older files lack, computed from other fields."""
 
 
 @cache
@@ -105,8 +105,7 @@ def known_classes() -> Mapping[str, type]:
 
 
 def known_names() -> Mapping[str, Any]:
-    """What the annotations of these types speak of, also where a module imports it for a type
-    checker alone."""
+    """The names in the annotations of these types, including imports under `TYPE_CHECKING`."""
     found: dict[str, Any] = {}
     for path in MODULES.values():
         found |= vars(importlib.import_module(f"inductor_lab.{path}"))
@@ -118,13 +117,13 @@ def known_names() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Ref:
-    """The place of a row among all rows."""
+    """The index of a row."""
 
     row: int
 
 
 class _Encoder:
-    """Turns values into rows, each distinct row once; works without recursion."""
+    """Converts values to rows, each distinct row once, without recursion."""
 
     def __init__(self, classes: Mapping[str, type]) -> None:
         self.names = {cls: name for name, cls in classes.items()}
@@ -136,7 +135,7 @@ class _Encoder:
         self._tensor_room = MAX_TENSOR_BYTES
 
     def encode(self, root: Any) -> Any:
-        """A literal, or a `_Ref` to the row of `root`; all rows below it exist then."""
+        """A literal, or a `_Ref` to the row of `root`, after adding all rows below it."""
         open_parts: dict[int, tuple[list[Any], list[Any]]] = {}
         waiting = [(root, "")]
         while waiting:
@@ -167,7 +166,7 @@ class _Encoder:
         return _Ref(number)
 
     def _parts(self, value: Any, where: str) -> tuple[list[Any], list[Any]]:
-        """The literals at the head of a row, and the values that follow them."""
+        """The literals at the start of a row, and the values that follow them."""
         cls: type = type(value)
         kind = self.names.get(cls)
         if kind is not None and isinstance(value, Enum):
@@ -187,7 +186,7 @@ class _Encoder:
             return self._tensor(value), []
         if type(value) in _SCALARS:
             return _SCALARS[type(value)](value), []
-        raise TypeError(f"no way to save a {type(value).__name__}{' in ' + where if where else ''}")
+        raise TypeError(f"cannot save a {type(value).__name__}{' in ' + where if where else ''}")
 
     def _tensor(self, tensor: torch.Tensor) -> list[Any]:
         nbytes = tensor.numel() * tensor.element_size()
@@ -239,17 +238,16 @@ def _sympy_parts(value: sympy.Basic) -> tuple[list[Any], list[Any]]:
     for name, function in SYMPY_FUNCTIONS.items():
         if type(value) is function:
             return ["z", name], list(value.args)
-    raise TypeError(f"no way to save the sympy expression {value} ({type(value).__name__})")
+    raise TypeError(f"cannot save the sympy expression {value} ({type(value).__name__})")
 
 
 # ---- rows to JSON ----------------------------------------------------------------------------
 
 
 def to_json(value: Any, classes: Mapping[str, type] | None = None) -> dict[str, Any]:
-    """JSON-able data for a value made of our frozen types and plain Python, torch, sympy values.
+    """JSON data for a value of our frozen types with plain Python, torch and sympy values.
 
-    Fields marked `metadata={"live": True}` are left out.  Raises TypeError for anything that is not
-    data.
+    Fields marked `metadata={"live": True}` are omitted.  Raises TypeError for other types.
     """
     encoder = _Encoder(classes or known_classes())
     root = encoder.encode(value)
@@ -258,7 +256,7 @@ def to_json(value: Any, classes: Mapping[str, type] | None = None) -> dict[str, 
 
 
 def _written(rows: list[list[Any]], root: Any) -> tuple[list[Any], Any]:
-    """Rows that are used once move into the row that uses them; the rest become the table."""
+    """Move rows that are used once into the row that uses them; the rest become the table."""
     uses = [0] * len(rows)
     for row in rows:
         for item in row:
@@ -286,9 +284,9 @@ def _written(rows: list[list[Any]], root: Any) -> tuple[list[Any], Any]:
 
 
 def from_json(data: Mapping[str, Any], classes: Mapping[str, type] | None = None) -> Any:
-    """The value that `to_json` was given, with None in live fields.
+    """The value that was passed to `to_json`, with None in live fields.
 
-    Raises ValueError, KeyError, TypeError or IndexError where the data is not what `to_json` makes.
+    Raises ValueError, KeyError, TypeError or IndexError if the data is invalid.
     """
     decoder = _Decoder(classes or known_classes(), data["classes"])
     for row in data["table"]:
@@ -310,7 +308,7 @@ class _Decoder:
         return _READERS[tag](self, [self.decode(item) for item in rest])
 
     def build(self, rest: list[Any]) -> Any:
-        """An instance of one of our types; fields that the file lacks get their defaults."""
+        """An instance of one of our types; missing fields get their defaults."""
         name, *values = rest
         cls = self.classes[MOVED.get(name, name)]
         given = dict(zip(self.stored[name], values, strict=True))
@@ -322,7 +320,7 @@ class _Decoder:
         checks = checks_of(cls, known_names)
         for field_name, value in given.items():
             if not checks[field_name](value):
-                raise ValueError(f"{name}.{field_name} is no {type(value).__name__}")
+                raise ValueError(f"{name}.{field_name} cannot be a {type(value).__name__}")
         for f in fields(cls):
             missing = f.init and f.default is MISSING and f.default_factory is MISSING
             if missing and f.metadata.get("live"):
@@ -333,7 +331,7 @@ class _Decoder:
 def _read_torch(decoder: _Decoder, rest: list[Any]) -> Any:
     value = getattr(torch, rest[0].removeprefix("torch."))
     if not isinstance(value, torch.dtype | torch.layout | torch.memory_format):
-        raise ValueError(f"{rest[0]} is no dtype, layout or memory format")
+        raise ValueError(f"{rest[0]} is not a dtype, layout or memory format")
     return value
 
 
@@ -383,7 +381,7 @@ _READERS: dict[str, Callable[[_Decoder, list[Any]], Any]] = {
 
 
 def save(path: Path, value: Any) -> Path:
-    """Write a value; the file appears whole or not at all.  Raises CannotWrite."""
+    """Write a value; the file is written completely or not at all.  Raises CannotWrite."""
     header = {"inductor_lab": FORMAT, "kind": type(value).__name__}
     text = json.dumps({**header, **to_json(value)}, separators=(",", ":"), ensure_ascii=False)
     temporary = ""
@@ -397,13 +395,13 @@ def save(path: Path, value: Any) -> Path:
             Path(temporary).unlink(missing_ok=True)
         raise CannotWrite(
             f"cannot write {path}: {error.strerror or error}",
-            todo="give a path in a folder that exists and is yours",
+            todo="give a path in a folder that exists and that you may write to",
         ) from error
     return path
 
 
 def load(path: Path, *kinds: type[T]) -> T:
-    """Read what `save` wrote for a value of one of these kinds; raises UnreadableFile."""
+    """Read a saved value of one of these types; raises UnreadableFile."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -427,14 +425,14 @@ def load(path: Path, *kinds: type[T]) -> T:
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise UnreadableFile(
-            f"{path} holds a {data.get('kind')}, not a {wanted}",
-            todo="load it with what wrote it",
+            f"{path} contains a {data.get('kind')}, not a {wanted}",
+            todo="load it with the function for its type",
         )
     return value
 
 
 def _not_ours(path: Path) -> UnreadableFile:
     return UnreadableFile(
-        f"{path} is no saved compilation of inductor_lab, or was cut off",
-        todo="lab.load reads what c.save(path) wrote",
+        f"{path} is not a saved compilation of inductor_lab, or is incomplete",
+        todo="lab.load reads files that c.save(path) wrote",
     )

@@ -1,4 +1,4 @@
-"""Compile time as a Chrome trace: JSON that Perfetto (ui.perfetto.dev) and Chrome itself open."""
+"""Compile time as a Chrome trace: JSON for Perfetto (ui.perfetto.dev) and chrome://tracing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stock TorchInductor keeps between compilations."""
+"""The caches of stock TorchInductor in memory."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 
 
 def forget() -> None:
-    """Empty its caches in memory, so that the next compilation looks on disk.
+    """Clear the caches in memory, so that the next compilation reads the caches on disk.
 
-    Nothing to do where nobody has used it: then it is not even imported.
+    If stock has not been used, it is not imported.
     """
     if "torch._inductor.utils" in sys.modules:
         from torch._inductor.utils import clear_caches

@@ -1,12 +1,12 @@
-"""`lab.compare(ours, stock)`: two compilers on one call, line by line of the user's source.
+"""`lab.compare(ours, stock)`: compare two compilers on one call, for each line of user code.
 
 ```
 both = lab.compare(lab.inspect(f, x), lab.inspect(f, x, compiler="stock"))
-both                      # a table: for each line the kernels of both, and what they move
+both                      # a table: for each line, the kernels of both and the bytes they move
 both.code(12)             # the generated lines that come from line 12, ours and stock's
 ```
 
-Kernels have times where the compilations were measured: `.measure()` on each.
+Kernels have times if the compilations were measured: call `.measure()` on each.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Work:
-    """A kernel or a library function of one compiler; `seconds` where it was measured.
+    """A kernel or a library function of one compiler; `seconds` if it was measured.
 
-    lines     the generated lines by the place in the user's source that they come from
-    calls     how often one run calls it; `nbytes` and `seconds` are of all these calls
+    lines     the generated lines, by the user's source line that they come from
+    calls     the number of calls in one run; `nbytes` and `seconds` are totals of these calls
     """
 
     name: str
@@ -49,9 +49,10 @@ class Work:
 
 @dataclass(frozen=True)
 class LineWork:
-    """One line of the user's, and what both compilers made of it.
+    """One line of user code, and the work of both compilers for it.
 
-    Work that comes from several lines stands at each of them, so bytes of lines do not add up.
+    Work that comes from several lines is listed at each of them, so the bytes of lines cannot be
+    summed.
     """
 
     file: str
@@ -63,7 +64,7 @@ class LineWork:
 
 @dataclass(frozen=True, eq=False)
 class SideBySide(Shown):
-    """Everything that our compiler and stock's run for one call."""
+    """All kernels and library calls of our compiler and stock for one call."""
 
     name: str
     lines: tuple[LineWork, ...]
@@ -77,8 +78,8 @@ class SideBySide(Shown):
                 place = (found.file, found.line)
                 return _text(found.ours, place), _text(found.stock, place)
         raise UnknownName(
-            f"nothing was made from line {line}",
-            todo=f"lines that something came from: {', '.join(str(f.line) for f in self.lines)}",
+            f"no code was generated from line {line}",
+            todo=f"lines with generated code: {', '.join(str(f.line) for f in self.lines)}",
         )
 
     def __repr__(self) -> str:
@@ -96,7 +97,7 @@ class SideBySide(Shown):
 
 @checked
 def compare(ours: Record, stock: StockCompilation) -> SideBySide:
-    """Our compilation and stock's of the same call, side by side; raises BadArguments."""
+    """Compare our compilation and stock's of the same call; raises BadArguments."""
     texts: dict[Place, str] = {}
     mine = tuple(w for n, g in enumerate(ours.graphs) for p in g.parts
                  for w in _our_work(p, f"g{n}.{p.name}", texts))  # fmt: skip
@@ -144,7 +145,7 @@ def _stock_work(part: StockPart, scope: str, texts: dict[Place, str]) -> Iterato
 
 
 def _places(graphs: Iterable[FxGraph], texts: dict[Place, str]) -> dict[str, Place]:
-    """Node → its line; `texts` learns the code of each line."""
+    """Node → its line; the code of each line is added to `texts`."""
     found: dict[str, Place] = {}
     for graph in graphs:
         for node in graph.nodes:
@@ -177,7 +178,7 @@ def work_text(work: Work) -> str:
 
 
 def total_text(works: Iterable[Work]) -> str:
-    """`3 kernels moving 1.2 MB, 1 library call`: each call of a kernel counts."""
+    """`3 kernels moving 1.2 MB, 1 library call`; repeated calls of a kernel count."""
     works = tuple(works)
     kernels = sum(work.calls for work in works if work.generated)
     library = sum(work.calls for work in works if not work.generated)

@@ -1,6 +1,6 @@
-"""The text of an FX graph, as `print_readable` writes it → nodes.
+"""Parse the text of an FX graph, as `print_readable` writes it, into nodes.
 
-A trace log has graphs as text alone.  The text is Python: it is parsed, and never run.
+A trace log contains graphs only as text.  The text is Python; it is parsed and never executed.
 
 ```
 # File: m.py:7 in forward, code: y = x.sin()
@@ -34,9 +34,9 @@ def read_graph(
     came_from: Mapping[str, tuple[str, ...]] | None = None,
     hints: Mapping[str, int] | None = None,
 ) -> FxGraph:
-    """The graph of a printed module; `hints` are the values that symbolic sizes had.
+    """The graph of a printed module; `hints` are the values of symbolic sizes.
 
-    Text that is not Python gives a graph without nodes: it still can be read.
+    Text that is not Python results in a graph without nodes, which shows only the text.
     """
     text = text.strip()
     try:
@@ -117,7 +117,7 @@ class _Reader:
 
 
 def _spans(lines: list[str]) -> Iterator[Span | None]:
-    """For each line, the place that the last comment above it names."""
+    """For each line, the source location in the last comment above it."""
     place: Span | None = None
     for line in lines:
         comment = line.strip()
@@ -158,7 +158,7 @@ def _operator(value: ast.expr) -> str:
 
 
 def tensor_facts(annotation: str, hints: Mapping[str, int]) -> TensorFacts | None:
-    """`f32[8, 32][32, 1]cpu` → what is known of the tensor; None for `Sym(s0)` and the like."""
+    """`f32[8, 32][32, 1]cpu` → the properties of the tensor; None for `Sym(s0)` and similar."""
     found = _TENSOR.match(annotation.strip())
     if found is None:
         return None

@@ -1,6 +1,6 @@
-"""Stock's scheduler in words: its IR before and after fusion, and its fusion log.
+"""Parse the log of stock's scheduler: its IR before and after fusion, and its fusion log.
 
-These come from the loggers behind `TORCH_LOGS="ir_pre_fusion,ir_post_fusion,fusion"`.
+The text comes from the loggers of `TORCH_LOGS="ir_pre_fusion,ir_post_fusion,fusion"`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def origins_by_node(log: Iterable[str]) -> dict[str, frozenset[str]]:
 
 
 def fusion_steps(log: Iterable[str]) -> Iterator[FusionStep]:
-    """Fused and refused pairs in order, each refusal once (stock asks again in every round)."""
+    """Fused and refused pairs in order; each refusal once, although stock repeats it each round."""
     seen: set[FusionStep] = set()
     for line in log:
         fused, refused = _FUSED.match(line), _REFUSED.match(line)
@@ -65,7 +65,7 @@ def ir_nodes(text: str, origins: Mapping[str, frozenset[str]]) -> Iterator[IrNod
 
 
 def _named_in(text: str, node: str, *sections: str) -> tuple[str, ...]:
-    """Buffers in `op0.writes = [MemoryDep('buf0', ...)]`, whose list may go over several lines."""
+    """Buffers in `op0.writes = [MemoryDep('buf0', ...)]`; the list may span several lines."""
     found: dict[str, None] = {}
     for section in sections:
         match = re.search(rf"^{node}\.{section} =(.*?)(?=^{node}\.)", text, re.M | re.S)

@@ -1,7 +1,8 @@
-"""`lab.inspect(f, x, compiler="stock")`: one call of stock `torch.compile`, listened to.
+"""`lab.inspect(f, x, compiler="stock")`: record one call of stock `torch.compile`.
 
-Stock writes a structured trace and, for IR and fusion, log lines.  Handlers hear both while the
-call runs; nothing of torch is patched, and what a version of torch does not tell is an empty view.
+Stock writes a structured trace and, for IR and fusion, log lines.  Logging handlers record both
+while the call runs.  Torch is not patched; a view is empty if this version of torch does not report
+its data.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _LOGGERS = {
         (logging.getLogger("torch._inductor.scheduler.__fusion"), "fusion"),
     )
 }
-"""What each of stock's loggers tells."""
+"""Logger → the kind of its messages, and its shared listener."""
 
 _OF_USE = ("  SchedulerNode", "fusing ", "cannot fuse ")
-"""How the lines of the fusion log start that are read; the others repeat all nodes each round."""
+"""Prefixes of the fusion log lines that are read; other lines repeat all nodes in each round."""
 
 _SETTINGS = {
     "trace.provenance_tracking_level": 1,
     "fx_graph_cache": False,
     "fx_graph_remote_cache": False,
 }
-"""Links from kernels to FX nodes; and no cache answers in the place of the compiler."""
+"""Settings that link kernels to FX nodes and disable stock's caches."""
 
 
 def inspect_stock(
@@ -54,10 +55,10 @@ def inspect_stock(
     options: Options,
     observer: Observer | None = None,
 ) -> StockCompilation:
-    """Compile `fn` with stock `torch.compile`, run it once, and keep what stock told.
+    """Compile `fn` with stock `torch.compile`, run it once, and return what stock reported.
 
-    Of the options, `mode`, `fullgraph` and `dynamic` hold.  Stock's caches are not asked, so that
-    scheduling and code generation are seen.  Exceptions come through as they are.
+    Of the options, only `mode`, `fullgraph` and `dynamic` apply.  Stock's caches are not used, so
+    that scheduling and code generation run.  Exceptions are passed on.
     """
     watch = Stopwatch(also=observer)
     dynamic = options.dynamic
@@ -68,11 +69,11 @@ def inspect_stock(
     with recording(_everything) as record, fresh, _settings():
         with _logs(record.events), watch.phase("total"):
             result = compiled(*args, **kwargs)
-    told = by_compile_id(record.events)
+    found = by_compile_id(record.events)
     hints = size_hints(record.events)
     graphs = tuple(
         stock_graph(one, hints, f"graph{number}")
-        for number, one in enumerate(one for one in told.values() if one.captured)
+        for number, one in enumerate(one for one in found.values() if one.captured)
     )
     return StockCompilation(
         name=getattr(fn, "__name__", type(fn).__name__),
@@ -94,7 +95,7 @@ def _everything(metadata: Mapping[str, Any]) -> bool:
 
 
 def _backend(mode: str, dynamic: bool | None) -> Callable[..., Any]:
-    """Stock's compiler as a backend of its own, so that code compiled earlier is not used."""
+    """Stock's compiler as a new backend, so that code compiled earlier is not reused."""
     inductor = importlib.import_module("torch._inductor")
     compile_fx = importlib.import_module("torch._inductor.compile_fx").compile_fx
     patches = inductor.list_mode_options(mode, dynamic) if mode != "default" else {}
@@ -108,7 +109,7 @@ def _backend(mode: str, dynamic: bool | None) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def _settings() -> Iterator[None]:
-    """Stock's settings for the time of the call; those that this torch lacks are left out."""
+    """Change stock's settings for the call; settings that this torch lacks are skipped."""
     config = importlib.import_module("torch._inductor.config")
     known = config.get_config_copy()
     with config.patch({name: value for name, value in _SETTINGS.items() if name in known}):
@@ -117,7 +118,7 @@ def _settings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _logs(events: list[Event]) -> Iterator[None]:
-    """Log lines about IR and fusion come here, too."""
+    """Add log lines about IR and fusion to `events` while the block runs."""
     with contextlib.ExitStack() as stack:
         for logger, (kind, shared_listener) in _LOGGERS.items():
             listener = _LogListener(kind, events)
@@ -128,7 +129,7 @@ def _logs(events: list[Event]) -> Iterator[None]:
 
 
 class _LogListener(logging.Handler):
-    """Keeps log lines of one thread as entries of the trace."""
+    """Stores log lines of one thread as trace entries."""
 
     def __init__(self, kind: str, events: list[Event]) -> None:
         super().__init__(logging.DEBUG)

@@ -1,11 +1,11 @@
-"""One file of a `TORCH_TRACE` folder, read as a stream: what stands where, and what is damaged.
+"""Read one file of a `TORCH_TRACE` folder as a stream: the positions of entries, and damage.
 
 ```
 V1123 03:24:27.247000 10156 torch/_dynamo/utils.py:2350] {"dynamo_start": {...}, "frame_id": 0}
-→ payload, each line behind a tab; the entry has its checksum
+→ payload, each line after a tab; the entry has its checksum
 ```
 
-Only places and short facts are kept of an entry; `payload` reads a text when it is asked for.
+Only positions and short metadata of an entry are kept; its payload is read when it is needed.
 Nothing in a file is executed, and no file that it names is opened.
 """
 
@@ -24,9 +24,9 @@ from inductor_lab.compiler.capture.events import Event
 from inductor_lab.stock.trace_index import kind_of
 
 LONGEST_LINE = 64 << 20
-"""A longer line is taken for damage."""
+"""Longer lines count as damaged."""
 MOST_DAMAGE = 50
-"""So many damaged places of a file are told one by one."""
+"""Maximum number of damaged places that are listed for a file."""
 
 _HEAD = re.compile(rb"(?:\[rank(\d+)\]:)?[A-Z]\d{4} [\d:.]+ \d+ [^\]]*\] (?=\{)")
 _UNREAD = frozenset({"describe_tensor", "describe_source", "describe_storage", "link"})
@@ -37,12 +37,12 @@ _METRICS = (
 )  # fmt: skip
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes of how many are read."""
+"""Called with the number of bytes read and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An entry: its metadata, and where its payload stands (`size` 0: it has none)."""
+    """An entry: its metadata, and the position of its payload (`size` 0: no payload)."""
 
     metadata: Mapping[str, Any]
     start: int = 0
@@ -51,8 +51,10 @@ class Place:
 
 @dataclass
 class LogFile:
-    """The entries of a file in order, by compile id (`""`: of none); `strings` are the file names
-    that the log numbers."""
+    """The entries of a file in order, by compile id (`""`: no compile id).
+
+    `strings` maps the numbers in the log to file names.
+    """
 
     path: Path
     places: dict[str, list[Place]] = field(default_factory=dict)
@@ -63,7 +65,7 @@ class LogFile:
 
     @staticmethod
     def read(path: Path, progress: Progress | None = None) -> LogFile:
-        """Go through the file once; raises UnreadableFile if it cannot be opened."""
+        """Read the file once; raises UnreadableFile if it cannot be opened."""
         log = LogFile(path)
         try:
             size = path.stat().st_size
@@ -76,18 +78,18 @@ class LogFile:
         return log
 
     def file_of(self, number: int) -> str:
-        """The file name behind a number; "" if the log does not say."""
+        """The file name of a number; "" if the log does not define it."""
         return self.strings.get(number, "")
 
     def events(self, compile_id: str, kinds: Container[str] | None = None) -> Iterator[Event]:
-        """The entries of a compile id, or those of some kinds, with their payloads."""
+        """The entries of a compile id with their payloads; with `kinds`, only these kinds."""
         with self.path.open("rb") as stream:
             for place in self.places.get(compile_id, ()):
                 if kinds is None or kind_of(place.metadata) in kinds:
                     yield Event(place.metadata, _payload(stream, place))
 
-    def tell(self, problem: str) -> None:
-        """Remember damage; after `MOST_DAMAGE` places it is only counted."""
+    def add_problem(self, problem: str) -> None:
+        """Record damage; after `MOST_DAMAGE` places it is only counted."""
         self.damaged += 1
         if self.damaged <= MOST_DAMAGE:
             self.problems.append(f"{self.path.name}: {problem}")
@@ -102,7 +104,7 @@ def _payload(stream: BinaryIO, place: Place) -> str | None:
 
 
 class _Scan:
-    """One way through a file, line by line."""
+    """One pass through a file, line by line."""
 
     def __init__(self, log: LogFile, stream: BinaryIO, size: int, progress: Progress) -> None:
         self.log, self.stream, self.size, self.progress = log, stream, size, progress
@@ -128,7 +130,7 @@ class _Scan:
         self.progress(self.size, self.size)
 
     def _more(self, line: bytes) -> None:
-        """A line of a payload; the line feed at its end counts if another line follows."""
+        """Add a line to a payload; its final line feed counts if another line follows."""
         self.checksum.update(self.waiting)
         self.checksum.update(line[1:].rstrip(b"\n"))
         self.waiting = b"\n"
@@ -137,12 +139,12 @@ class _Scan:
         found = _HEAD.match(line)
         if found is None:
             if line.strip():
-                self.log.tell(f"line {self.line_number} is no entry of a trace: skipped")
+                self.log.add_problem(f"line {self.line_number} is not a trace entry: skipped")
             return
         try:
             metadata = json.loads(line[found.end() :])
         except (ValueError, RecursionError):
-            self.log.tell(f"line {self.line_number} is damaged: skipped")
+            self.log.add_problem(f"line {self.line_number} is damaged: skipped")
             return
         if found[1]:
             self.log.rank = found[1].decode()
@@ -151,7 +153,7 @@ class _Scan:
         self.waiting = b""
 
     def _close(self) -> None:
-        """The entry before this place is complete."""
+        """Finish the entry before this position."""
         if self.open is None:
             return
         (metadata, start, number), self.open = self.open, None
@@ -161,7 +163,7 @@ class _Scan:
         elif kind not in _UNREAD:
             expected = metadata.get("has_payload")
             if expected and expected != self.checksum.hexdigest():
-                self.log.tell(f"the payload of line {number} ({kind}) is damaged: skipped")
+                self.log.add_problem(f"the payload of line {number} ({kind}) is damaged: skipped")
                 return
             size = self.offset - start if expected else 0
             kept = self._short(kind, metadata)
@@ -173,10 +175,10 @@ class _Scan:
             case [str(text), int(index)]:
                 self.log.strings[index] = text
             case _:
-                self.log.tell(f"line {number} is damaged: skipped")
+                self.log.add_problem(f"line {number} is damaged: skipped")
 
     def _short(self, kind: str, metadata: dict[str, Any]) -> dict[str, Any]:
-        """Metadata without what takes room and is not read: all of torch's settings, for one."""
+        """Metadata without large values that are not read, such as all settings of torch."""
         metadata.pop("has_payload", None)
         if kind == "chromium_event":
             return self.shared.setdefault(json.dumps(metadata), metadata)

@@ -1,8 +1,8 @@
-"""Stock's `output_code.py` as text → its kernels and the wrapper around them, with origins.
+"""Parse the text of stock's `output_code.py` into its kernels and the wrapper, with origins.
 
-The text is Python that defines kernels as strings; it is parsed, and never run.  Which FX nodes a
-kernel computes is told by stock's provenance artifact under `name:handle`; a comment above each
-call names the same handle, so every call and every definition finds its nodes.
+The text is Python that defines kernels as strings; it is parsed and never executed.  Stock's
+provenance artifact lists the FX nodes of each kernel under `name:handle`.  A comment above each
+call contains the same handle, so every call and every definition is linked to its nodes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BLOCK = re.compile(r"^\s*(for|while|if|else)\b")
 
 @dataclass(frozen=True)
 class OutputCode:
-    """What a file holds; `direction` is forward, backward or inference, as its heading says."""
+    """The content of a file; `direction` (forward, backward or inference) is from its heading."""
 
     direction: str
     kernels: tuple[StockKernel, ...]
@@ -112,7 +112,7 @@ def _direction(text: str) -> str:
 
 
 def _fragment(lines: list[str], first: int, graph: FxGraph) -> Origins:
-    """Nodes in the comment above a kernel, which lists its part of the graph."""
+    """The nodes in the comment above a kernel, which lists its part of the graph."""
     known = {node.name for node in graph.nodes}
     found = set()
     for line in reversed(lines[: first - 1]):
@@ -130,7 +130,7 @@ def _wrapper(
     nodes: Mapping[str, Origins],
     provenance: Mapping[str, Iterable[str]],
 ) -> tuple[dict[str, int], Code]:
-    """How often each kernel is called, and the text without the kernels, with origins."""
+    """The number of calls of each kernel, and the text without the kernels, with origins."""
     calls: Counter[str] = Counter()
     shown: list[Line] = []
     origins: Origins = frozenset()
@@ -161,7 +161,7 @@ def kernel_code(text: str, nodes: Origins, graph: FxGraph) -> Code:
     """A kernel's lines; a statement belongs to the nodes whose operator it calls by name.
 
     `auto tmp7 = tmp6.erf();` belongs to the kernel's erf nodes.  A statement that names none of the
-    kernel's operators (loads, arithmetic, loops) belongs to all its nodes: stock tells no more.
+    kernel's operators (loads, arithmetic, loops) belongs to all its nodes.
     """
     by_op: dict[str, set[str]] = {}
     for node in graph.nodes:
@@ -193,9 +193,9 @@ def _is_statement(line: str) -> bool:
 
 
 class _Traffic:
-    """Counts what nodes read from the rest of the graph, and what the rest reads of them.
+    """Counts the bytes that nodes read from other nodes, and that other nodes read from them.
 
-    A `copy_` into an argument writes, though nothing in the graph reads its result.
+    A `copy_` into an argument counts as a write, although nothing in the graph reads its result.
     """
 
     def __init__(self, graph: FxGraph) -> None:
@@ -229,5 +229,5 @@ def _is_copy(node: FxNode) -> bool:
 
 
 def _read(node: FxNode) -> tuple[str, ...]:
-    """The inputs whose elements a node reads: a `copy_` only writes its first one."""
+    """The inputs whose elements a node reads: `copy_` only writes its first input."""
     return node.inputs[1:] if _is_copy(node) else node.inputs

@@ -1,4 +1,4 @@
-"""Which compiler a phase of stock `torch.compile` belongs to.
+"""Assign each phase of stock `torch.compile` to a compiler.
 
 PyTorch reports all phases in one list; the timeline has a track for each compiler:
 
@@ -29,11 +29,11 @@ TRACKS = {
         "post_grad_", "remote_fx_", "triton_",
     ),
 }  # fmt: skip
-"""By track: how the names of its phases begin.  All other phases are TorchDynamo's."""
+"""Track → prefixes of the names of its phases.  All other phases belong to TorchDynamo."""
 
 
 def by_compiler(phases: Iterable[Phase]) -> tuple[Phase, ...]:
-    """The phases with the compiler that they belong to as their track."""
+    """The phases, with their compiler as the track."""
     return tuple(replace(phase, track=_track(phase)) for phase in phases)
 
 

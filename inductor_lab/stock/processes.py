@@ -1,4 +1,4 @@
-"""Stock TorchInductor where it may not start processes of its own."""
+"""Run stock TorchInductor without worker processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def in_one_process() -> Iterator[None]:
-    """Compile kernels in this process, one after another: a fork has no helpers of its parent's."""
+    """Compile kernels in this process, sequentially: a fork cannot use its parent's workers."""
     try:
         from torch._inductor import config
     except ImportError:

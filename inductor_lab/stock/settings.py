@@ -1,4 +1,4 @@
-"""Settings of TorchInductor that hold for our compiler too."""
+"""Settings of TorchInductor that also apply to our compiler."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from inductor_lab.compiler.base.options import Options
 
 
 def with_settings(options: Options) -> Options:
-    """The options, with what the user has set for all compilers: `fallback_random`.
+    """The options with the user's settings for all compilers: `fallback_random`.
 
-    Nothing is imported for it: a setting that somebody has changed is in a module that is there.
+    Nothing is imported: if the user has changed a setting, its module is already imported.
     """
     config = sys.modules.get("torch._inductor.config")
     wanted = bool(config is not None and getattr(config, "fallback_random", False))

@@ -1,7 +1,7 @@
-"""What stock `torch.compile` made of one call, in the same records as ours where they fit.
+"""The compilation of one call by stock `torch.compile`, in the records of our compiler.
 
-Captured, joint and ATen graphs are `FxGraph`s, generated text is `Code` with origins, what
-TorchDynamo did is a `Capture`.  Stock's own intermediate representation has no data behind its
+Captured, joint and ATen graphs are `FxGraph`s, generated text is `Code` with origins, and the
+result of TorchDynamo is a `Capture`.  Stock's intermediate representation is available only as
 text, so an `IrNode` is that text with its origins.
 """
 
@@ -31,7 +31,7 @@ class IrNode:
     """One node of stock's scheduler: its name (`op3`), kind, origins and text.
 
     reads, writes   names of buffers
-    members         the nodes that a fused one is made of (`op0_op3`: `op0`, `op3`)
+    members         the nodes of a fused node (`op0_op3`: `op0`, `op3`)
     """
 
     name: str
@@ -45,7 +45,7 @@ class IrNode:
 
 @dataclass(frozen=True, slots=True)
 class FusionStep:
-    """One line of stock's fusion log: two nodes that were fused, or the reason why not."""
+    """One line of stock's fusion log: two nodes that were fused, or the reason for a refusal."""
 
     first: str
     second: str
@@ -61,12 +61,12 @@ class FusionStep:
 class StockKernel(Shown):
     """One generated kernel, or one library function that the program calls (`extern`).
 
-    nodes       FX nodes that it computes, of the graph after stock's passes
-    calls       how often one run of the program calls it
-    bytes_read, bytes_written   of all calls, counted from the graph: tensors that a call's nodes
-                read from elsewhere, those that are read elsewhere, and arguments that they write;
-                a tensor of unknown size counts nothing
-    seconds     of all its calls in one call of the user's function, once `measure` has run
+    nodes       FX nodes that it computes, in the graph after stock's passes
+    calls       the number of calls in one run of the program
+    bytes_read, bytes_written   totals of all calls, counted from the graph: tensors that a call's
+                nodes read from other nodes, tensors that other nodes read, and arguments that the
+                call writes; a tensor of unknown size counts as 0
+    seconds     total of its calls in one call of the user's function, after `measure`
     """
 
     name: str
@@ -91,15 +91,15 @@ class StockKernel(Shown):
 
 @dataclass(frozen=True, eq=False)
 class StockPart(Shown):
-    """One direction of one graph in stock's hands.
+    """One direction of one graph, as compiled by stock.
 
-    graph, after   the ATen graph before and after stock's passes; None where nothing told it
+    graph, after   the ATen graph before and after stock's passes; None if not reported
     ir_before, ir_after   scheduler nodes before and after fusion
     fusion         fused pairs, and refused pairs with the reason
     host           the Python wrapper around the kernels
-    text           the whole of `output_code.py` as stock wrote it
-    cache          what the graph cache answered: "miss", "hit", "bypass", or "" if nothing told it
-    missing        view → why there is nothing to show
+    text           the complete text of stock's `output_code.py`
+    cache          the result of the graph cache: "miss", "hit", "bypass", or "" if not reported
+    missing        view → why it is empty
     """
 
     name: str
@@ -116,12 +116,12 @@ class StockPart(Shown):
 
     @property
     def generated(self) -> tuple[StockKernel, ...]:
-        """The kernels that stock wrote itself."""
+        """The kernels that stock generated."""
         return tuple(kernel for kernel in self.kernels if kernel.language != "extern")
 
     @property
     def last(self) -> FxGraph:
-        """The graph that the kernels were made from."""
+        """The graph from which the kernels were generated."""
         return self.graph if self.after is None else self.after
 
     def __repr__(self) -> str:
@@ -133,7 +133,7 @@ class StockPart(Shown):
 
 @dataclass(frozen=True, eq=False)
 class StockGraph(Shown):
-    """One captured graph and what became of it; `error` is why stock did not finish it."""
+    """One captured graph and its compilation; `error` is the reason if stock failed."""
 
     compile_id: str
     captured: FxGraph
@@ -158,9 +158,9 @@ class StockGraph(Shown):
 class StockCompilation(Shown):
     """One call compiled by stock `torch.compile`, or one compile id of a trace log.
 
-    The fields are those of `Compilation`.  `problems` says what could not be read; `arguments` are
-    those of the live call: args, kwargs, and whether gradients were on; `sizes` is what TorchDynamo
-    remembers of the sizes of its arguments.
+    The fields are those of `Compilation`.  `problems` lists what could not be read.  `arguments`
+    are those of the live call: args, kwargs, and whether gradients were enabled.  `sizes` is
+    TorchDynamo's record of the sizes of its arguments.
     """
 
     name: str
@@ -190,7 +190,7 @@ class StockCompilation(Shown):
 
     @property
     def statements(self) -> tuple[int, int]:
-        """Statements in generated kernels, and those of them that lead to a line of the user's."""
+        """The number of statements in generated kernels, and of those linked to a user's line."""
         total = linked = 0
         for part in self.parts:
             spanned = {
@@ -207,7 +207,7 @@ class StockCompilation(Shown):
 
     @property
     def linked_share(self) -> float:
-        """Share of kernel statements that lead to a line of the user's, 0 to 1."""
+        """The share of kernel statements that are linked to a user's line, 0 to 1."""
         total, linked = self.statements
         return linked / total if total else 1.0
 
@@ -233,18 +233,20 @@ class StockCompilation(Shown):
 
     def _kernels_text(self) -> str:
         """`18 kernels in 25 calls, 4 library functions in 49 calls`."""
-        told = []
+        parts = []
         for what, is_extern in (("kernel", False), ("library function", True)):
             calls = [k.calls for k in self.kernels if (k.language == "extern") == is_extern]
             within = f" in {counted(sum(calls), 'call')}" if calls else ""
-            told.append(f"{counted(len(calls), what)}{within}")
-        return ", ".join(told)
+            parts.append(f"{counted(len(calls), what)}{within}")
+        return ", ".join(parts)
 
     def measure(self, seconds: float = 1.0) -> StockCompilation:
-        """The same with the time of each kernel: the call is made again for so many seconds, with
-        its gradients where it has some, and a clock around each C++ kernel and each function of
-        `extern_kernels`.  What stock calls in other ways has no time.  Raises NotRunnable for a
-        compilation that was loaded."""
+        """The same compilation with the time of each kernel.
+
+        The call, and its backward if it has one, is repeated for about `seconds`, with a timer on
+        each C++ kernel and each function of `extern_kernels`.  Other calls of stock have no time.
+        Raises NotRunnable for a loaded compilation.
+        """
         measured: StockCompilation = perform("measured_stock", self, seconds)
         return measured
 
@@ -253,10 +255,10 @@ class StockCompilation(Shown):
         return saving.save(Path(path), self)
 
     def trace(self, path: str | Path) -> Path:
-        """Write when each phase ran as a Chrome trace; raises CannotWrite."""
+        """Write the times of all phases as a Chrome trace; raises CannotWrite."""
         return write_trace(Path(path), self.name, self.phases)
 
     def report(self, path: str | Path) -> Path:
-        """Write one HTML file that opens anywhere and fetches nothing; raises CannotWrite."""
+        """Write one HTML file that needs no network; raises CannotWrite."""
         return write_report(self, Path(path))
 

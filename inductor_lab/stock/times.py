@@ -1,8 +1,8 @@
-"""How long stock's kernels take where they run: in stock's own program, call by call.
+"""Time stock's kernels inside stock's own program, for each call.
 
-The module that stock has made of a graph (`output_code.py`) finds its kernels, and the library
-functions of `extern_kernels`, by name.  While it is measured, those names lead to the same
-functions with a clock around them; afterwards they are as they were.
+The module that stock generates for a graph (`output_code.py`) refers to its kernels, and to the
+library functions of `extern_kernels`, by name.  During a measurement, these names are bound to the
+same functions with timers; afterwards they are restored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Ticks = dict[str, list[float]]
 
 
 def measured_stock(compilation: StockCompilation, seconds: float) -> StockCompilation:
-    """`StockCompilation.measure`, which says what it does."""
+    """Implements `StockCompilation.measure`."""
     if compilation.compiled is None or compilation.arguments is None:
         raise NotRunnable(
             f"{compilation.name} was loaded from a file: it has no code",
@@ -71,7 +71,7 @@ def _rounds(
 
 
 def _modules() -> Iterator[ModuleType]:
-    """The programs that stock has loaded in this process; none where this torch hides them."""
+    """The programs that stock has loaded in this process; empty if this torch hides them."""
     try:
         cache = importlib.import_module("torch._inductor.codecache").PyCodeCache
         yield from cache.modules
@@ -118,7 +118,7 @@ def _clock(function: Callable[..., Any], ticks: list[float]) -> Callable[..., An
 
 
 class _Libraries:
-    """`extern_kernels` with a clock around each function."""
+    """`extern_kernels` with a timer on each function."""
 
     def __init__(self, functions: Any, ticks: Ticks) -> None:
         self._functions, self._ticks = functions, ticks
@@ -129,7 +129,7 @@ class _Libraries:
 
 
 def _timed(part: StockPart, clocks: Mapping[int, Ticks], rounds: int) -> StockPart:
-    """Each kernel with the middle of the rounds, all its calls in a round together."""
+    """Each kernel with its time: the median over rounds of the total of its calls in a round."""
     kernels, ticks = [], clocks[id(part)]
     for kernel in part.kernels:
         heard = ticks.get(kernel.name, [])

@@ -1,8 +1,8 @@
-"""Entries of torch's structured trace → what each compile id told, sorted by what it is about.
+"""Entries of torch's structured trace → the graphs and code of each compile id, as text.
 
-One compile id (`"0/0"`) is one capture of TorchDynamo and what stock made of it: a captured graph,
-a joint graph, and a part for each direction.  When TorchDynamo starts a frame again (`attempt`),
-what the earlier attempt told of graphs is dropped.
+One compile id (`"0/0"`) is one capture of TorchDynamo and its compilation by stock: a captured
+graph, a joint graph, and a part for each direction.  When TorchDynamo restarts a frame (`attempt`),
+the graphs of the earlier attempt are dropped.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _AOT_CACHE = "aotautograd_cache_"
 
 
 @dataclass
-class PartTold:
-    """Texts about one direction, as they came."""
+class PartTexts:
+    """The texts of one direction, in the order of the entries."""
 
     before: str = ""
     after: str = ""
@@ -35,23 +35,23 @@ class PartTold:
 
 
 @dataclass
-class Told:
-    """Texts about one compile id."""
+class TraceTexts:
+    """The texts of one compile id."""
 
     compile_id: str
     attempt: int = 0
     captured: str = ""
     joint: str = ""
     directions: dict[str, str] = field(default_factory=dict)
-    parts: list[PartTold] = field(default_factory=list)
+    parts: list[PartTexts] = field(default_factory=list)
     runnable: str = ""
     aot_cache: str = ""
     metrics: Mapping[str, Any] = field(default_factory=dict)
     restarts: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
-    def hear(self, event: Event) -> None:
-        """Take in one entry; what is of no use here is ignored."""
+    def add(self, event: Event) -> None:
+        """Add one entry; entries of other kinds are ignored."""
         attempt = event.metadata.get("attempt") or 0
         if attempt > self.attempt:
             self.attempt = attempt
@@ -73,16 +73,16 @@ class Told:
         elif kind == "inductor_provenance_tracking_kernel_stack_traces":
             self.part().stacks = _lists(_json(event.payload))
 
-    def part(self) -> PartTold:
-        """The part that is being told of."""
+    def part(self) -> PartTexts:
+        """The part that entries currently belong to."""
         if not self.parts:
-            self.parts.append(PartTold())
+            self.parts.append(PartTexts())
         return self.parts[-1]
 
-    def next_part(self) -> PartTold:
-        """The part that a graph or code belongs to: a new one once the last one has its code."""
+    def next_part(self) -> PartTexts:
+        """The part that a graph or code belongs to: a new one if the last one has code."""
         if not self.parts or self.parts[-1].code:
-            self.parts.append(PartTold())
+            self.parts.append(PartTexts())
         return self.parts[-1]
 
     def _provenance(self, event: Event) -> None:
@@ -92,13 +92,13 @@ class Told:
         part.provenance = _lists(data.get("cppCodeToPost"))
 
 
-def by_compile_id(log: Iterable[Event]) -> dict[str, Told]:
-    """What each compile id told, in the order in which they began."""
-    told: dict[str, Told] = {}
+def by_compile_id(log: Iterable[Event]) -> dict[str, TraceTexts]:
+    """The texts of each compile id, in the order of their first entries."""
+    texts: dict[str, TraceTexts] = {}
     for event in log:
         if event.compile_id:
-            told.setdefault(event.compile_id, Told(event.compile_id)).hear(event)
-    return told
+            texts.setdefault(event.compile_id, TraceTexts(event.compile_id)).add(event)
+    return texts
 
 
 def size_hints(log: Iterable[Event]) -> dict[str, int]:
@@ -112,57 +112,57 @@ def size_hints(log: Iterable[Event]) -> dict[str, int]:
 
 
 def kind_of(metadata: Mapping[str, Any]) -> str:
-    """What an entry is: the name of its artifact, or its own kind."""
+    """The kind of an entry: the name of its artifact, or its first key."""
     artifact = metadata.get("artifact")
     if isinstance(artifact, Mapping):
         return str(artifact.get("name", ""))
     return str(next(iter(metadata), ""))
 
 
-def _captured(told: Told, text: str) -> None:
-    told.captured = text
+def _captured(texts: TraceTexts, text: str) -> None:
+    texts.captured = text
 
 
-def _joint(told: Told, text: str) -> None:
-    told.joint = text
+def _joint(texts: TraceTexts, text: str) -> None:
+    texts.joint = text
 
 
-def _direction(name: str) -> Callable[[Told, str], None]:
-    def keep(told: Told, text: str) -> None:
-        told.directions[name] = text
+def _direction(name: str) -> Callable[[TraceTexts, str], None]:
+    def keep(texts: TraceTexts, text: str) -> None:
+        texts.directions[name] = text
 
     return keep
 
 
-def _before(told: Told, text: str) -> None:
-    told.next_part().before = text
+def _before(texts: TraceTexts, text: str) -> None:
+    texts.next_part().before = text
 
 
-def _after(told: Told, text: str) -> None:
-    told.next_part().after = text
+def _after(texts: TraceTexts, text: str) -> None:
+    texts.next_part().after = text
 
 
-def _code(told: Told, text: str) -> None:
-    told.next_part().code = text
+def _code(texts: TraceTexts, text: str) -> None:
+    texts.next_part().code = text
 
 
-def _ir_before(told: Told, text: str) -> None:
-    told.next_part().ir_before = text
+def _ir_before(texts: TraceTexts, text: str) -> None:
+    texts.next_part().ir_before = text
 
 
-def _ir_after(told: Told, text: str) -> None:
-    told.next_part().ir_after = text
+def _ir_after(texts: TraceTexts, text: str) -> None:
+    texts.next_part().ir_after = text
 
 
-def _fusion(told: Told, text: str) -> None:
-    told.next_part().fusion.append(text)
+def _fusion(texts: TraceTexts, text: str) -> None:
+    texts.next_part().fusion.append(text)
 
 
-def _runnable(told: Told, text: str) -> None:
-    told.runnable = told.runnable or text
+def _runnable(texts: TraceTexts, text: str) -> None:
+    texts.runnable = texts.runnable or text
 
 
-_TEXTS: dict[str, Callable[[Told, str], None]] = {
+_TEXTS: dict[str, Callable[[TraceTexts, str], None]] = {
     "dynamo_output_graph": _captured,
     "aot_joint_graph": _joint,
     "aot_forward_graph": _direction("forward"),
@@ -176,7 +176,7 @@ _TEXTS: dict[str, Callable[[Told, str], None]] = {
     "ir_post_fusion": _ir_after,
     "fusion": _fusion,
 }
-"""The last three are told by loggers, not by the structured trace; `live.py` hears them."""
+"""The last three come from loggers, not from the structured trace; `live.py` records them."""
 
 
 def _text(payload: Any) -> str:
@@ -184,7 +184,7 @@ def _text(payload: Any) -> str:
 
 
 def _json(payload: Any) -> dict[str, Any]:
-    """A JSON object; an empty one where there is none, or where it is damaged."""
+    """A JSON object; empty if it is missing or damaged."""
     if isinstance(payload, str):
         try:
             payload = json.loads(payload)

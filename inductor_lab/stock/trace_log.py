@@ -1,8 +1,8 @@
-"""`lab.read_trace`: the log of a run with `TORCH_TRACE`, from any machine → frames and compile ids.
+"""`lab.read_trace`: read the log of a run with `TORCH_TRACE`, from any machine.
 
 ```
 log = lab.read_trace("trace_folder")
-log                       # the index: what was compiled, again and why, where capture stopped
+log                       # the index: what was compiled, recompiles and graph breaks with reasons
 log["1/0"]                # one compile id, in the explorer
 log.report("trace.html")
 ```
@@ -44,10 +44,10 @@ _REASONS = ("dynamo_graph_break_reason", "recompile_reasons")
 class Compiled(Shown):
     """One line of the index.
 
-    process    which file of the folder it is from; "" if there is only one
+    process    the file of the folder that it is from; "" if there is only one
     where      the function that was compiled
-    caches     answers of stock's caches (`miss`, `hit`, `bypass`), forward first
-    restarts   why TorchDynamo began the frame again
+    caches     results of stock's caches (`miss`, `hit`, `bypass`), forward first
+    restarts   why TorchDynamo restarted the frame
     error      why it was not compiled
     """
 
@@ -65,7 +65,7 @@ class Compiled(Shown):
 
     @property
     def key(self) -> str:
-        """What `TraceLog[...]` takes: `"0/1"`, or `"process 0/1"` where there are several."""
+        """The key for `TraceLog[...]`: `"0/1"`, or `"process 0/1"` if there are several files."""
         return f"{self.process} {self.compile_id}".strip()
 
     @property
@@ -74,7 +74,7 @@ class Compiled(Shown):
 
     @property
     def happened(self) -> tuple[tuple[str, str], ...]:
-        """What went otherwise than one hopes: its kind, and one line about it."""
+        """Restarts, recompiles, graph breaks and errors: the kind and one line about each."""
         found = [("restarted", reason.strip().partition("\n")[0]) for reason in self.restarts]
         found += [("recompiled", str(again).partition(": ")[2]) for again in self.recompiles]
         found += [("graph break", f"{b.reason}    {b.span or ''}".rstrip()) for b in self.breaks]
@@ -90,7 +90,7 @@ class Compiled(Shown):
 
 @dataclass(frozen=True, eq=False)
 class TraceLog(Shown):
-    """The index of a log; `log["0/0"]` opens a compile id, `problems` is what was damaged."""
+    """The index of a log; `log["0/0"]` opens a compile id, `problems` lists damage."""
 
     name: str
     files: tuple[LogFile, ...] = field(repr=False)
@@ -98,7 +98,7 @@ class TraceLog(Shown):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Damaged places, and how many more there are of a file with many."""
+        """Damaged places; for a file with many, the number of further ones."""
         more = (
             f"{f.path.name}: {f.damaged - len(f.problems)} more damaged places"
             for f in self.files
@@ -108,7 +108,7 @@ class TraceLog(Shown):
 
     @cached_property
     def compiled(self) -> tuple[Compiled, ...]:
-        """Every compile id, process by process, in the order in which they began."""
+        """Every compile id of each process, in the order in which they began."""
         names = _process_names(self.files)
         return tuple(
             found
@@ -136,8 +136,8 @@ class TraceLog(Shown):
             "recompile": sum(bool(found.recompiles) for found in self.compiled),
             "problem": len(self.problems),
         }
-        told = ", ".join(counted(number, noun) for noun, number in found.items())
-        return f"TraceLog({self.name}: {told})"
+        counts = ", ".join(counted(number, noun) for noun, number in found.items())
+        return f"TraceLog({self.name}: {counts})"
 
     def __str__(self) -> str:
         damage = [f"damaged: {problem}" for problem in self.problems]
@@ -152,28 +152,28 @@ class TraceLog(Shown):
 def read_trace(source: str | Path, progress: Progress | None = None) -> TraceLog:
     """The log in a file, or in all `*.log` files of a folder; raises UnreadableFile.
 
-    The files are read as streams.  `progress(done, of)` is told how many bytes are read.  Damaged
-    lines are skipped and told in `problems`.
+    The files are read as streams.  `progress(done, total)` is called with the number of bytes read.
+    Damaged lines are skipped and listed in `problems`.
     """
     path = Path(source)
     paths = sorted(path.glob("*.log")) if path.is_dir() else [path]
     if not paths:
         raise UnreadableFile(
             f"{path} has no trace log",
-            todo="give the folder that TORCH_TRACE named, or one of its .log files",
+            todo="give the folder in the variable TORCH_TRACE, or one of its .log files",
         )
     sizes = [one.stat().st_size if one.is_file() else 0 for one in paths]
     logs = []
     for number, one in enumerate(paths):
-        logs.append(LogFile.read(one, partial(_told_of_all, progress, sizes, number)))
+        logs.append(LogFile.read(one, partial(_report_total, progress, sizes, number)))
     versions = (_version(log) for log in logs)
     return TraceLog(path.name, tuple(logs), next(filter(None, versions), ""))
 
 
-def _told_of_all(
+def _report_total(
     progress: Progress | None, sizes: Sequence[int], number: int, done: int, _: int
 ) -> None:
-    """How far one file is read, as a part of all of them."""
+    """Report the progress of one file as progress of all files."""
     if progress is not None:
         progress(sum(sizes[:number]) + done, sum(sizes))
 
@@ -204,7 +204,7 @@ def _version(log: LogFile) -> str:
 
 @dataclass
 class _Facts:
-    """What the index says of one compile id, as it is heard."""
+    """The facts about one compile id in the index, collected entry by entry."""
 
     start: Mapping[str, Any] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -212,7 +212,7 @@ class _Facts:
     graph: bool = False
     caches: list[str] = field(default_factory=list)
 
-    def hear(self, metadata: Mapping[str, Any]) -> None:
+    def add(self, metadata: Mapping[str, Any]) -> None:
         kind = kind_of(metadata)
         if kind == "dynamo_start":
             self.start = metadata[kind] if isinstance(metadata[kind], Mapping) else {}
@@ -232,8 +232,8 @@ def _index(log: LogFile, process: str) -> Iterator[Compiled]:
             continue
         found = _Facts()
         for place in places:
-            found.hear(place.metadata)
-        told = [_harmless(event) for event in log.events(compile_id, _REASONS)]
+            found.add(place.metadata)
+        reasons = [_harmless(event) for event in log.events(compile_id, _REASONS)]
         metrics = found.metrics
         where = _where(log, found)
         yield Compiled(
@@ -245,8 +245,8 @@ def _index(log: LogFile, process: str) -> Iterator[Compiled]:
             parts=found.parts,
             caches=tuple(found.caches),
             restarts=tuple(map(str, metrics.get("restart_reasons") or ())),
-            breaks=_readable(log, "graph breaks", reader.breaks(told)),
-            recompiles=_readable(log, "recompiles", reader.recompiles(told)),
+            breaks=_readable(log, "graph breaks", reader.breaks(reasons)),
+            recompiles=_readable(log, "recompiles", reader.recompiles(reasons)),
             error=_error(metrics),
         )
 
@@ -260,7 +260,7 @@ def _error(metrics: Mapping[str, Any]) -> str:
 
 
 def _where(log: LogFile, found: _Facts) -> Span | None:
-    """The compiled function: the last frame of the stack at the start, or what the metrics say."""
+    """The compiled function: the last frame of the stack at the start, or from the metrics."""
     stack = found.start.get("stack")
     frames = [f for f in stack if isinstance(f, Mapping)] if isinstance(stack, list) else []
     if frames and isinstance(frames[-1].get("filename"), int):
@@ -279,17 +279,18 @@ def _reader(log: LogFile) -> Reader:
 
 
 def _readable(log: LogFile, what: str, found: Iterable[T]) -> tuple[T, ...]:
-    """All that can be read; an entry that is not as torch writes it ends the list, and is told."""
+    """All entries up to the first that has an unexpected format, which is added to `problems`."""
     read: list[T] = []
     try:
         read.extend(found)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        log.tell(f"{what}: an entry is not as torch writes it ({type(error).__name__}: {error})")
+        reason = f"{type(error).__name__}: {error}"
+        log.add_problem(f"{what}: an entry has an unexpected format ({reason})")
     return tuple(read)
 
 
 def _harmless(event: Event) -> Event:
-    """The entry without the marks under lines of code: to place them, one would open the file."""
+    """The entry without column markers of code lines: placing them would open the source file."""
     if isinstance(event.payload, str) and kind_of(event.metadata) in _REASONS:
         return Event(event.metadata, _CARETS.sub("", event.payload))
     return event
@@ -327,9 +328,9 @@ def _open(log: LogFile, found: Compiled, torch_version: str) -> StockCompilation
 
 def _graphs(heard: Sequence[Event]) -> Iterator[StockGraph]:
     hints = size_hints(heard)
-    for told in by_compile_id(heard).values():
-        if told.captured or told.parts:
-            yield stock_graph(told, hints, "graph0")
+    for texts in by_compile_id(heard).values():
+        if texts.captured or texts.parts:
+            yield stock_graph(texts, hints, "graph0")
 
 
 def _bytecode(heard: Sequence[Event], compile_id: str) -> Iterator[Bytecode]:

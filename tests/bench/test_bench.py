@@ -269,7 +269,7 @@ class Watching(Progress):
         self.heard: list[tuple[float, str]] = []
         self.last: BenchResult | None = None
 
-    def told(self, done, doing, result) -> None:
+    def update(self, done, doing, result) -> None:
         self.heard.append((done, doing))
         if self.stop_at and self.stop_at in doing:
             raise KeyboardInterrupt

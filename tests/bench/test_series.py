@@ -19,7 +19,7 @@ class StopAt(Progress):
         self.word = word
         self.last = None
 
-    def told(self, done, doing, result) -> None:
+    def update(self, done, doing, result) -> None:
         if self.word in doing:
             raise KeyboardInterrupt
 

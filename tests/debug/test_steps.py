@@ -212,7 +212,7 @@ def test_a_call_that_changes_what_its_guards_ask_is_stepped_through() -> None:
     assert steps.finished and module.calls == 1
     torch.testing.assert_close(steps.results["g0.forward"][0], x.sin() * 2)
     for ask in (lambda: found.profile(steps=2), lambda: found.measure(seconds=0.01)):
-        with pytest.raises(NotRunnable, match="each call of Counting needs new code"):
+        with pytest.raises(NotRunnable, match="each call of Counting recompiles"):
             ask()
 
 

@@ -54,7 +54,7 @@ def test_ranks_that_begin_different_collectives_are_told_apart(saved: list[Path]
     other = lab.inspect(lambda x: x + 1, torch.ones(4))
     ranks = lab.join([lab.load(saved[0]), other])
     assert not ranks.agree
-    assert "collective 1 differs" in str(ranks) and "rank 1 begins none" in str(ranks)
+    assert "collective 1 differs" in str(ranks) and "rank 1 starts none" in str(ranks)
 
 
 def test_a_timeline_adds_up(saved: list[Path]) -> None:

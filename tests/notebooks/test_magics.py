@@ -125,7 +125,7 @@ def test_lines_about_the_last_compilation(shell):
     assert "torch" in run(shell, "%lab_doctor")[1].stdout
     run(shell, "%lab_reset")
     result, _ = run(shell, "%lab_code")
-    assert not result.success and "is no compilation" in str(result.error_in_exec)
+    assert not result.success and "is not a compilation" in str(result.error_in_exec)
 
 
 def test_help_explains_the_options(shell):

@@ -92,7 +92,7 @@ def test_damaged_lines_are_skipped_and_told(folder, log, tmp_path):
     damaged.write_bytes(b"\n".join(lines)[: -len(lines[-2]) // 2 - 40])
     found = lab.read_trace(damaged)
     assert len(found) == len(log)
-    assert found.problems[0] == "damaged.log: line 1 is no entry of a trace: skipped"
+    assert found.problems[0] == "damaged.log: line 1 is not a trace entry: skipped"
     assert any("payload" in problem for problem in found.problems) and len(found.problems) >= 3
     assert [part.name for part in found["0/0"].parts]
     for one in found.compiled:

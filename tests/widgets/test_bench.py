@@ -141,7 +141,7 @@ class Drawing(Progress):
     def __init__(self) -> None:
         self.pages: list[str] = []
 
-    def told(self, done, doing, result) -> None:
+    def update(self, done, doing, result) -> None:
         self.pages.append(written(tree(result, running(done, doing, 1.0))))
 
 

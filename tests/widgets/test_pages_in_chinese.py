@@ -184,7 +184,7 @@ def test_a_running_benchmark_and_its_roofs_speak_chinese(known_limits: None) -> 
     told: list[str] = []
 
     class Heard(Progress):
-        def told(self, done: float, doing: str, result: Any) -> None:
+        def update(self, done: float, doing: str, result: Any) -> None:
             told.append(doing)
 
     def wave(x: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """The eight programs of `inductor-lab demo`.
 
-Each is an ordinary function or module and its arguments; nothing in them knows of the compiler.
+Each is an ordinary function or module with its arguments, and does not refer to the compiler.
 Models come from `transformers` configs with random weights: nothing is downloaded.
 """
 
@@ -17,7 +17,7 @@ import torch
 
 @contextmanager
 def _seeded() -> Iterator[None]:
-    """Random numbers from seed 0, as libraries draw them, without a mark on the user's own."""
+    """Use seed 0 for random numbers in the block, without changing the user's generator state."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield
@@ -25,9 +25,9 @@ def _seeded() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Program:
-    """`make()` gives (function, arguments) with fixed random numbers.
+    """`make()` returns (function, arguments) with fixed random numbers.
 
-    gradient   the job includes the gradient of the summed output for all arguments that ask for it
+    gradient   the job includes the gradient of the summed output for all arguments that require it
     tolerance  largest allowed |compiled - eager| relative to 1 + |eager|
     """
 
@@ -118,7 +118,7 @@ def resnet18() -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 
 def small_gpt2() -> tuple[torch.nn.Module, torch.Tensor]:
-    """A GPT-2 of 4 layers and width 256, without dropout, and a batch of tokens to learn."""
+    """A GPT-2 with 4 layers and width 256, without dropout, and a batch of tokens."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config(
@@ -136,7 +136,7 @@ def small_gpt2() -> tuple[torch.nn.Module, torch.Tensor]:
     with _seeded():
         model = GPT2LMHeadModel(config).train()
         tokens = torch.randint(0, 1000, (4, 64))
-    model.loss_type = "ForCausalLM"  # it asks for this in a warning, which TorchDynamo stops at
+    model.loss_type = "ForCausalLM"  # without it, the model warns, which is a graph break
     return model, tokens
 
 
@@ -166,4 +166,4 @@ PROGRAMS = (
     Program("resnet18", "ResNet-18, 4 x 3 x 224 x 224, eval", resnet18, tolerance=1e-4),
     Program("gpt2", "ten AdamW steps of a small GPT-2", gpt2_loss, gradient=True, tolerance=1e-4),
 )  # fmt: skip
-"""In the order in which the demo runs them."""
+"""The programs, in the order in which the demo runs them."""

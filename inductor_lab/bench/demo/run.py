@@ -1,4 +1,4 @@
-"""Compile, run and check one program; what was found is an `Outcome`."""
+"""Compile, run and check one program; the result is an `Outcome`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from inductor_lab.compiler.base.display import write_errors
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the demo prints for one program: times in milliseconds, `error` over 1 + |eager|."""
+    """The results for one program: times in milliseconds, `error` relative to 1 + |eager|."""
 
     program: Program
     compilation: lab.Compilation
@@ -40,7 +40,7 @@ def run_program(
     """Inspect the program, compare its results with eager, time both, write its report."""
     fn, args = program.make()
     compilation = lab.inspect(fn, *args, observer=observer)
-    assert compilation.compiled is not None, "what was just inspected can be called"
+    assert compilation.compiled is not None, "an inspected function can be called"
     eager, fast = (Job(f, args, {}, program.gradient) for f in (fn, compilation.compiled))
     error, note = difference(eager(), fast()), ""
     if program.name == "gpt2":

@@ -1,4 +1,4 @@
-"""What the demo prints for one program."""
+"""The table that the demo prints for one program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from inductor_lab.compiler.base.display import bytes_text, counted
 
 
 def outcome_table(outcome: Outcome) -> str:
-    """Graphs, kernels, bytes, seconds and the largest error, a line each."""
+    """One line each for graphs, kernels, bytes, seconds and the largest error."""
     c = outcome.compilation
     kinds = f"{sum(g.backward is not None for g in c.graphs)} with gradient"
     ratio = outcome.eager_ms / outcome.compiled_ms

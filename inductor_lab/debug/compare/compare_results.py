@@ -1,4 +1,4 @@
-"""What a call has left behind, beside what it should have."""
+"""Compare everything that a call produced with the expected values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from inductor_lab.debug.compare.values import AFTER, Outcome
 def judge_all(
     got: Outcome, peer: Outcome, exact: Outcome | None, spread: Mapping[str, torch.Tensor]
 ) -> dict[str, Judged]:
-    """Each thing that the peer left, by name, and each that it left alone and the other wrote."""
+    """Judge each value of `peer` by name, and each value that only `got` wrote."""
     found = {name: Judged("written") for name in got if name not in peer and name.endswith(AFTER)}
     for name, expected in peer.items():
         if name not in got:
@@ -29,7 +29,7 @@ def judge_all(
 
 
 def _same(first: Any, second: Any) -> bool:
-    """Are two values that are no tensors the same?  Some do not admit the question."""
+    """Are two values equal that are not tensors?  Some types cannot be compared."""
     try:
         return bool(first == second) or bool(first != first and second != second)
     except (RuntimeError, TypeError, ValueError):
@@ -37,7 +37,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def roundings(outcome: Outcome) -> dict[str, torch.Tensor]:
-    """How far a rounding of the largest element of each floating-point tensor reaches."""
+    """The rounding error of the largest element of each floating-point tensor."""
     tensors = {
         name: value for name, value in outcome.items()
         if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel()
@@ -50,16 +50,16 @@ def roundings(outcome: Outcome) -> dict[str, torch.Tensor]:
 
 
 def first_wrong(judged: Mapping[str, Judged]) -> tuple[str, Judged] | None:
-    """By name: the first that is no rounding."""
+    """The first value that differs by more than rounding, with its name."""
     return next(((name, j) for name, j in judged.items() if not j.right), None)
 
 
 def worst_ulp(judged: Mapping[str, Judged]) -> float | None:
-    """The largest distance from float64; None where nothing was compared."""
+    """The largest distance from float64 in ULP; None if nothing was compared."""
     found = (j.in_ulp for j in judged.values())
     return max((ulp for ulp in found if ulp is not None), default=None)
 
 
 def as_numbers(value: Any) -> Any:
-    """A tensor of this process that may go to another."""
+    """A detached copy of a tensor, which can be sent to another process."""
     return value.detach().clone() if isinstance(value, torch.Tensor) else value

@@ -1,4 +1,4 @@
-"""What values are made of: plain tensors and numbers, which can be copied and compared.
+"""Flatten values into plain tensors and numbers, which can be copied and compared.
 
     Found(scores, count=3)         result 0.scores, result 0.count
     a nested tensor (torch.jagged)  result 0.values, result 0.offsets
@@ -28,18 +28,18 @@ COMPRESSED = {
     torch.sparse_csc: ("ccol_indices", "row_indices"),
     torch.sparse_bsc: ("ccol_indices", "row_indices"),
 }
-"""Layouts of sparse matrices → the methods that say where their values are."""
+"""Sparse layout → the methods that return the positions of its values."""
 ALONE = (
     *(type, BuiltinFunctionType, ModuleType, NoneType, EllipsisType, Enum),
     *(torch.dtype, torch.layout, torch.memory_format),
 )
-"""What is what it is: such a thing is equal to itself, and there is no other like it."""
+"""Types whose values are equal only to themselves."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 @dataclass(frozen=True)
 class NotCompared:
-    """Something that says nothing of what is in it; equal to anything else that says nothing."""
+    """Stands for a value whose content cannot be read; equal to any other of this class."""
 
     kind: str = field(compare=False)
 
@@ -49,14 +49,17 @@ class NotCompared:
 
 
 def is_plain(value: torch.Tensor) -> bool:
-    """Is it one piece of memory, with strides, and nothing besides?"""
+    """Does the tensor consist of one storage with strides, and nothing else?"""
     return type(value) in _PLAIN and value.layout is torch.strided and not value.is_quantized
 
 
 def copied(value: torch.Tensor, memo: dict[int, Any]) -> torch.Tensor:
-    """The values of a tensor without history in memory of their own; plain tensors that share a
-    storage share that of the copy.  `memo` is what deepcopy remembers.  A wrapper that is a view
-    becomes the same view of its copied base, of which TorchDynamo guards the sizes."""
+    """A copy of a tensor in new memory, without autograd history.
+
+    Plain tensors that share a storage also share the storage of the copy.  `memo` is the memo of
+    `deepcopy`.  A wrapper that is a view becomes the same view of its copied base, because
+    TorchDynamo guards on the sizes of the base.
+    """
     if view_func is not None and _is_wrapper(value) and value._base is not None:
         base = copied(value._base, memo).requires_grad_(value._base.requires_grad)
         with torch.enable_grad():
@@ -77,7 +80,7 @@ def _is_wrapper(value: Any) -> bool:
 
 
 def tensors_in(name: str, value: torch.Tensor) -> Iterator[tuple[str, Any]]:
-    """The plain tensors, and facts, that a tensor is made of, each with its name."""
+    """The plain tensors and properties that a tensor consists of, with their names."""
     if is_plain(value):
         yield name, value
     elif _is_wrapper(value):
@@ -126,8 +129,11 @@ def leaves_in(name: str, value: Any, within: tuple[int, ...] = ()) -> Iterator[t
 
 
 def _attributes(leaf: Any) -> Mapping[str, Any] | None:
-    """What is looked into in place of asking whether it is equal to another: mappings and fields of
-    dataclasses, whose tensors cannot be asked, and objects that are equal to themselves alone."""
+    """The items of a mapping, the fields of a dataclass, or the attributes of an object.
+
+    These are compared one by one, because `==` of a container of tensors fails, and because an
+    object without `__eq__` is equal only to itself.
+    """
     if isinstance(leaf, torch.Tensor | type):
         return None
     if isinstance(leaf, Mapping):
@@ -139,7 +145,7 @@ def _attributes(leaf: Any) -> Mapping[str, Any] | None:
 
 
 def _says_what_it_is(leaf: Any) -> bool:
-    """Does it compare by value, or is there one of it alone?"""
+    """Is `leaf` compared by value, or is it a singleton?"""
     compares: Any = type(leaf).__eq__
     return isinstance(leaf, ALONE) or compares is not object.__eq__
 
@@ -147,5 +153,5 @@ def _says_what_it_is(leaf: Any) -> bool:
 def _as_tensor(value: Any) -> Any:
     try:
         return torch.as_tensor(value)
-    except (TypeError, ValueError):  # texts, objects
+    except (TypeError, ValueError):  # strings and other objects
         return value.tolist()

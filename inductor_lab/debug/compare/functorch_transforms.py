@@ -1,4 +1,4 @@
-"""Transforms of torch.func: captured graphs have calls that begin one and calls that end it."""
+"""Transforms of torch.func: a captured graph contains calls that enter and exit a transform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from inductor_lab.compiler.torch_door.torch_names import optional
 transforms_on: Callable[[], int] = optional(
     "torch._C._functorch.get_dynamic_layer_stack_depth", lambda: 0
 )
-"""How many there are within one another here."""
+"""The current nesting depth of transforms."""
 _undo_to: Callable[[int], object] = optional(
     "torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth", lambda depth: None
 )
@@ -19,7 +19,7 @@ _undo_to: Callable[[int], object] = optional(
 
 @contextmanager
 def transforms_end() -> Iterator[None]:
-    """Those that the block begins end with it, also if it fails."""
+    """Exit the transforms that were entered in the block, also after an exception."""
     depth = transforms_on()
     with level_ends():
         try:

@@ -1,10 +1,13 @@
-"""Rounding or an error?  Values of ours beside those of eager, with float64 as the referee.
+"""Rounding or an error?  Compare our values with those of eager mode, with float64 as reference.
 
-How far off a value may be is not a constant: it depends on what was computed.  So three things are
-asked.  The *unit* of an element is one ULP of its dtype, plus how far the float64 result moves when
-every value on the way is moved by half a unit at random (Monte Carlo arithmetic: D. S. Parker,
-1997), which is large where digits cancel.  Eager's own worst distance in such units says what the
-dtype and the algorithm cost.  Ours is wrong if it is several times farther off than that.
+The tolerance is not a constant, because it depends on the computation.  It is found in three steps:
+
+1. The *unit* of an element is one ULP of its dtype, plus the change of the float64 result when
+   every intermediate value is perturbed randomly by half a unit (Monte Carlo arithmetic: D. S.
+   Parker, 1997).  This change is large where digits cancel.
+2. The worst distance of eager mode from float64, in these units, measures the rounding error of the
+   dtype and the algorithm.
+3. Our value is wrong if its distance is several times larger.
 """
 
 from __future__ import annotations
@@ -19,23 +22,24 @@ Kind: TypeAlias = Literal[
     "written",
 ]
 FACTOR = 8.0
-"""Ours may be so many times farther from float64 than eager is, ..."""
+"""The allowed ratio of our distance from float64 to eager mode's distance, ..."""
 LEAST_UNITS = 4.0
-"""... where eager counts as at least so far off."""
+"""... where eager mode's distance counts as at least this many units."""
 CANCELLED = 1000.0
-"""Digits have cancelled where roundings on the way reach so many ULP of what is left: an element
-that float64 has as 0 has no ULP of its own, and is told as a number."""
+"""Digits have cancelled if intermediate rounding errors reach this many ULP of the result.
+
+The difference of such an element is reported as a number: a 0 in float64 has no ULP of its own."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One tensor judged.
+    """The verdict about one tensor.
 
-    ulp, eager_ulp   worst distance from float64 in ULP (of elements that are finite in all, and of
-                     which digits are left)
-    off, eager_off   worst distance of elements whose digits have cancelled, as a number
-    units            ours in units that count how far roundings reach
-    place            index of the worst element; `got`, `expected` are there
+    ulp, eager_ulp   worst distance from float64 in ULP (of elements that are finite everywhere and
+                     whose digits have not cancelled)
+    off, eager_off   worst absolute distance of elements whose digits have cancelled
+    units            our worst distance in units that include the rounding error
+    place            index of the worst element, where `got` and `expected` are read
     """
 
     kind: Kind
@@ -52,16 +56,16 @@ class Judged:
 
     @property
     def distance(self) -> str:
-        """`2 ULP from float64, eager 3`; elements whose digits have cancelled apart."""
-        whole = f"{self.ulp:.3g} ULP from float64, eager {self.eager_ulp:.3g}"
+        """`2 ULP from float64, eager 3`; elements whose digits have cancelled are separate."""
+        in_ulp = f"{self.ulp:.3g} ULP from float64, eager {self.eager_ulp:.3g}"
         if not (self.off or self.eager_off):
-            return whole
-        apart = f"{self.off:.2g} from float64 where digits cancel, eager {self.eager_off:.2g}"
-        return f"{whole}; {apart}" if self.ulp or self.eager_ulp else apart
+            return in_ulp
+        cancelled = f"{self.off:.2g} from float64 where digits cancel, eager {self.eager_off:.2g}"
+        return f"{in_ulp}; {cancelled}" if self.ulp or self.eager_ulp else cancelled
 
     @property
     def in_ulp(self) -> float | None:
-        """`ulp`; None where all that differs are elements whose digits have cancelled."""
+        """`ulp`; None if only elements whose digits have cancelled differ."""
         return None if self.off and not self.ulp else self.ulp
 
     @property
@@ -90,10 +94,10 @@ def judge(
     truth: torch.Tensor | None = None,
     spread: torch.Tensor | None = None,
 ) -> Judged:
-    """Judge `got` by `peer` (eager's, or an interpreter's, in the same dtype).
+    """Compare `got` with `peer` (from eager mode or an interpreter, in the same dtype).
 
-    `truth` is the float64 result, `spread` how far it moves (see above); without them the peer is
-    the truth.
+    `truth` is the float64 result and `spread` its change under perturbation (see above).  Without
+    them, `peer` is the reference.
     """
     if got.shape != peer.shape:
         return Judged("shape", got=str(tuple(got.shape)), expected=str(tuple(peer.shape)))
@@ -124,7 +128,7 @@ def _same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
 def _discrete(
     got: torch.Tensor, peer: torch.Tensor, truth: torch.Tensor | None, spread: torch.Tensor | None
 ) -> Judged:
-    """Integers and truth values are exact, except where a rounding before them decides."""
+    """Integers and booleans must be equal, except where an earlier rounding decides them."""
     bad = got.ne(peer)
     undecided = torch.zeros_like(bad)
     if truth is not None and truth.shape == got.shape:
@@ -177,7 +181,7 @@ def _floats(
 
 
 def ulp_of(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """The distance of neighbouring numbers of `dtype` where `exact` (float64) lies."""
+    """The distance between adjacent numbers of `dtype` near `exact` (float64)."""
     info = torch.finfo(dtype)
     least = torch.tensor(info.tiny, dtype=torch.float64)
     size = torch.maximum(exact.abs().nan_to_num(posinf=float(info.max)), least)
@@ -199,7 +203,7 @@ def _at(
     eager_ulp: float = 0.0,
     units: float = 0.0,
 ) -> Judged:
-    """The verdict with its worst element, or the first one."""
+    """The verdict with its worst element, or the first of the marked elements."""
     flat = bad.to(torch.uint8).flatten() if size is None else size.masked_fill(~bad, 0).flatten()
     worst = int(flat.argmax())
     place = tuple(int(n) for n in torch.unravel_index(torch.tensor(worst), bad.shape))

@@ -1,14 +1,15 @@
-"""What a call may change beside its arguments, to be put back: so each run of a function that keeps
-state starts where the first one did.
+"""Save and restore the state that a call may change besides its arguments.
+
+Each run of a stateful function then starts from the same state.
 
     class Scale:                                kept = Kept.of(scale, (x,), {})
         def __call__(self, x):                  scale(x)            x * 1, and n is 1
             self.n += 1                         kept.put_back()     n is 0
             return x * self.n                   scale(x)            x * 1 once more
 
-It is what the function can reach: modules with their parameters, buffers and gradients, closures,
-globals that it names, attributes of objects, lists, dictionaries, sets, arrays, random generators.
-It is not: iterators, files, attributes of classes and of Python modules.
+The state is everything that the function can reach: modules with their parameters, buffers and
+gradients, closures, globals that it names, attributes of objects, lists, dictionaries, sets, arrays
+and random generators.  Iterators, files, and attributes of classes and Python modules are excluded.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from inductor_lab.compiler.capture.span import outside_torch
 from inductor_lab.compiler.torch_door.torch_api import pytree
 
 MOST_OBJECTS = 100_000
-"""After so many, what else a function can reach stays as it is."""
+"""At most this many objects are saved; further reachable objects are not restored."""
 ATOMS = (int, float, complex, str, bytes, type(None))
 MAPPINGS = (dict, OrderedDict, defaultdict, Counter)
 CHANGING = (list, deque, set, *MAPPINGS)
 CLOSED = {*sys.stdlib_module_names, "IPython", "ipykernel", "traitlets", "inductor_lab"}
-"""Packages whose objects are not looked into."""
+"""Packages whose objects are not searched for state."""
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _REGISTERED = ("_parameters", "_buffers", "_modules")
 _MISSING: Any = object()
@@ -44,7 +45,7 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True)
 class _Globals:
-    """The names of a Python module that a function uses."""
+    """The global names of a Python module that a function uses."""
 
     names: dict[str, Any]
     used: frozenset[str]
@@ -52,7 +53,7 @@ class _Globals:
 
 @dataclass(frozen=True)
 class _Saved:
-    """Something that may change, and what was in it."""
+    """A mutable object and its saved content."""
 
     name: str
     thing: Any
@@ -60,7 +61,7 @@ class _Saved:
 
 
 class Kept:
-    """The state that something can reach, as it is now."""
+    """A copy of the state that is reachable from some objects."""
 
     def __init__(self, roots: Sequence[Any]) -> None:
         self._saved = [_Saved(name, thing, _content(thing)) for name, thing in _reached(roots)]
@@ -68,24 +69,24 @@ class Kept:
 
     @staticmethod
     def of(fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Kept:
-        """Of a call that is given copies of the tensors among its arguments."""
+        """The state of a call whose tensor arguments are copies."""
         given = pytree.tree_leaves((tuple(args), dict(kwargs)))
         return Kept([fn, *(leaf for leaf in given if not isinstance(leaf, torch.Tensor))])
 
     def put_back(self) -> None:
-        """All is what it was; what did not change is not touched."""
+        """Restore all objects that have changed."""
         for saved in self._saved:
             _put_back(saved.thing, saved.content)
         for put, state in self._generators:
             put(state)
 
     def drew(self) -> bool:
-        """Has anybody drawn a random number since?"""
+        """Has a random number been drawn since then?"""
         pairs = zip(self._generators, _generators(), strict=False)
         return any(_as_bytes(then) != _as_bytes(now) for (_, then), (_, now) in pairs)
 
     def written(self) -> Mapping[str, torch.Tensor]:
-        """By name, the tensors that are not what they were."""
+        """The tensors that have changed, by name."""
         return {
             saved.name.strip("."): saved.thing
             for saved in self._saved
@@ -94,13 +95,13 @@ class Kept:
         }
 
 
-# ---- what can be reached ------------------------------------------------------------------------
+# ---- reachable objects --------------------------------------------------------------------------
 
 
 def _reached(roots: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """Everything that may change, each thing once, by the name under which it was found first."""
+    """Every reachable mutable object once, with the name under which it was found first."""
     waiting = [("", root) for root in reversed(roots)]
-    seen: dict[int, Any] = {}  # holds the things, so that none gets another one's id
+    seen: dict[int, Any] = {}  # keeps the objects alive, so that no id is used twice
     while waiting and len(seen) < MOST_OBJECTS:
         name, thing = waiting.pop()
         if isinstance(thing, ATOMS) or id(thing) in seen:
@@ -118,7 +119,7 @@ def _has_numbers(thing: Any) -> bool:
 
 
 def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What it holds, with the step that leads there."""
+    """The objects that `thing` refers to, each with the path step that leads to it."""
     if isinstance(thing, torch.Tensor):
         if thing.is_leaf:
             yield ".grad", thing.grad
@@ -141,7 +142,7 @@ def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _in_function(fn: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Its variables; in a function that torch.compile has made, the user's function."""
+    """The variables of a function; for a compiled function, the user's function."""
     yield "", getattr(fn, "_torchdynamo_orig_callable", None)
     if not outside_torch(fn.__code__.co_filename):
         return
@@ -153,7 +154,7 @@ def _in_function(fn: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """What code, and code inside of it, may name."""
+    """The names that code, and code nested in it, may use."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -161,7 +162,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _is_open(thing: Any) -> bool:
-    """Is it an object that may hold a model's state?"""
+    """Can this object hold state of a model?"""
     if isinstance(thing, torch.nn.Module):
         return True
     has_attributes = hasattr(thing, "__dict__") and not isinstance(thing, type)
@@ -185,20 +186,20 @@ def _in_object(thing: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f".{name}", inner) for name, inner in vars(kind).items())
 
 
-# ---- keeping it and putting it back -------------------------------------------------------------
+# ---- save and restore ---------------------------------------------------------------------------
 
 
 def _content(thing: Any) -> Any:
-    """What is in it, in memory of its own."""
+    """A copy of the object's content in new memory."""
     if isinstance(thing, torch.Tensor):
-        values = thing.detach().to("cpu", copy=True)  # a GPU may have no room for another model
+        values = thing.detach().to("cpu", copy=True)  # a GPU may lack memory for a second copy
         return values, thing.grad if thing.is_leaf else None
     if isinstance(thing, torch.Generator):
         return thing.get_state()
     if isinstance(thing, CellType):
         try:
             return thing.cell_contents
-        except ValueError:  # nothing yet
+        except ValueError:  # not set yet
             return _MISSING
     if isinstance(thing, _Globals):
         return {name: thing.names[name] for name in thing.used if name in thing.names}
@@ -231,7 +232,7 @@ def _put_back(thing: Any, content: Any) -> None:
 def _put_back_tensor(
     tensor: torch.Tensor, values: torch.Tensor, gradient: torch.Tensor | None
 ) -> None:
-    """Versions do not tell whether to: a batch norm changes its statistics without a new one."""
+    """Version counters are not enough: batch norm changes its statistics without a new version."""
     if not _same_numbers(tensor, values):
         with torch.inference_mode() if tensor.is_inference() else torch.no_grad():
             if tensor.shape == values.shape:
@@ -250,7 +251,7 @@ def _same_numbers(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _same_things(first: Any, second: Any) -> bool:
-    """Do two collections hold the same objects in the same places?"""
+    """Do two collections contain the same objects at the same positions?"""
     if len(first) != len(second):
         return False
     if isinstance(first, set):
@@ -261,13 +262,13 @@ def _same_things(first: Any, second: Any) -> bool:
 
 
 def _as_bytes(state: Any) -> bytes:
-    """Of a generator's state, which has tensors and arrays in it."""
+    """The state of a random generator as bytes; it contains tensors and arrays."""
     leaves = pytree.tree_leaves(state)
     return pickle.dumps([x.numpy() if isinstance(x, torch.Tensor) else x for x in leaves])
 
 
 def _generators() -> list[tuple[Callable[[Any], Any], Any]]:
-    """Everybody's random generators: how to set each, and its state."""
+    """The random generators of Python, NumPy and torch: a setter and the state of each."""
     found: list[tuple[Callable[[Any], Any], Any]] = [
         (random.setstate, random.getstate()),
         (np.random.set_state, np.random.get_state()),

@@ -1,7 +1,7 @@
-"""Inputs to call something with again and again, and everything that a call leaves behind.
+"""Copies of the inputs of a call, and everything that a call produces.
 
-A call is judged by its results, by what it has written to its inputs, and by the gradients of its
-results: `Outcome` has them all by name.
+Calls are compared by their results, the values that they write to inputs, and the gradients of
+their results.  An `Outcome` has all of these by name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Outcome: TypeAlias = Mapping[str, Any]
 """`"result 0"`, `"x after the call"`, `"gradient of x"` → a tensor, or a plain value."""
 
 AFTER = " after the call"
-"""Ends the name of an argument, or of state, to which a call has written."""
+"""Suffix of the name of an argument, or of state, to which a call has written."""
 
 WIDE = {
     torch.float16: torch.float64,
@@ -30,13 +30,14 @@ WIDE = {
     torch.complex32: torch.complex128,
     torch.complex64: torch.complex128,
 }
-"""A dtype → the one in which the referee computes."""
+"""A dtype → the dtype in which the reference is computed."""
 
 
 def copies(values: Sequence[Any]) -> list[Any]:
-    """The same values in memory of their own; tensors that share a storage share the copy's.
+    """Copies of values in new memory; tensors that share a storage share the copied storage.
 
-    They are made for calls that are compared, the first of which shall be as exact as any.
+    Copies are made before calls are compared, so the vector functions of MKL are initialized here:
+    the first call must be as exact as later ones (`vector_math.py`).
     """
     settle_vector_math()
     memo: dict[int, Any] = {}
@@ -47,8 +48,11 @@ def copies(values: Sequence[Any]) -> list[Any]:
 
 
 def copied_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
-    """Arguments of a user's function in memory of their own; modules stay what they are, and what
-    is given twice is one tensor, which TorchDynamo guards on."""
+    """Copies of the arguments of a user's function in new memory.
+
+    Modules are not copied.  A tensor that is passed twice stays one tensor, because TorchDynamo
+    guards on that.
+    """
     leaves, tree = pytree.tree_flatten((args, dict(kwargs)))
     given = {id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)}
     made = dict(zip(given, copies(list(given.values())), strict=True))
@@ -57,7 +61,7 @@ def copied_call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, 
 
 
 def widened(values: Sequence[Any]) -> list[Any]:
-    """Copies in float64, laid out as they were, sharing memory where they shared it."""
+    """Copies in float64 with the same strides and the same sharing of memory."""
     storages: dict[int, torch.Tensor] = {}
     return [_wide(v, storages) if isinstance(v, torch.Tensor) else v for v in values]
 
@@ -76,7 +80,7 @@ def _wide(value: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tenso
 
 
 def whole_storage(value: torch.Tensor) -> torch.Tensor:
-    """All elements of a tensor's storage, of shape (n,)."""
+    """All elements of a tensor's storage as a tensor of shape (n,)."""
     return value.detach().new_empty(0).set_(value.untyped_storage())  
 
 
@@ -87,7 +91,7 @@ def _like(old: T, new: T) -> T:
 
 
 def tangent(value: torch.Tensor, number: int) -> torch.Tensor:
-    """The gradient that comes back for a result: 1 for a scalar, numbers near 1 for others."""
+    """The gradient of the loss by a result: 1 for a scalar, numbers near 1 for other shapes."""
     if value.dim() == 0 or not is_plain(value):
         return torch.ones_like(value)
     generator = torch.Generator().manual_seed(number)
@@ -96,14 +100,16 @@ def tangent(value: torch.Tensor, number: int) -> torch.Tensor:
 
 
 class Before:
-    """Values before a call, to see which of them it wrote to: `x.data.fill_(1)` leaves the version
-    of `x` as it is."""
+    """Copies of values before a call, to find those that the call wrote to.
+
+    Version counters are not enough: `x.data.fill_(1)` does not change the version of `x`.
+    """
 
     def __init__(self, values: Sequence[Any]) -> None:
         self._kept = [_kept(value) for value in values]
 
     def written(self, values: Sequence[Any]) -> Iterator[tuple[int, torch.Tensor]]:
-        """The numbers of those that are others now, with what they are."""
+        """The index and the new value of each value that changed."""
         for number, (value, kept) in enumerate(zip(values, self._kept, strict=True)):
             if isinstance(value, torch.Tensor) and _differs(value, kept):
                 yield number, value
@@ -127,11 +133,11 @@ def _differs(value: torch.Tensor, kept: Any) -> bool:
 def call(
     function: Callable[..., Any], inputs: Sequence[Any], names: Sequence[str], with_grad: bool
 ) -> dict[str, Any]:
-    """Call it once; `inputs` are its to write to."""
+    """Call `fn` once; it may write to `inputs`."""
     inputs = list(inputs)
     leaves = [v for v in inputs if isinstance(v, torch.Tensor) and v.requires_grad and with_grad]
     before = Before(inputs)
-    # what the user's function computed before is no leaf, so it may be written to
+    # values that the user's function computed before are not leaves, so in-place writes are allowed
     given = [v.view_as(v) if any(v is leaf for leaf in leaves) else v for v in inputs]
     with torch.set_grad_enabled(with_grad):
         try:
@@ -149,15 +155,17 @@ def call(
 
 
 def named_results(results: Any) -> Iterator[tuple[str, Any]]:
-    """`"result 0"`, ... for everything in what a function returned."""
+    """`"result 0"`, ... for every value that a function returned."""
     for number, value in enumerate(pytree.tree_leaves(results)):
         yield from ((n, leaf) for n, leaf in leaves_in(f"result {number}", value)
                     if leaf is not None)  # fmt: skip
 
 
 def taken_apart(found: Mapping[str, Any], kept: bool = False) -> dict[str, Any]:
-    """Tensors as the plain ones that they are made of, without history; `kept`: copies, which stay
-    what they are when the memory is written to."""
+    """Flatten values into plain tensors without autograd history.
+
+    With `kept`, the tensors are copies that later writes do not change.
+    """
     parts: list[tuple[str, Any]] = []
     for name, value in found.items():
         whole = not isinstance(value, torch.Tensor)
@@ -167,7 +175,7 @@ def taken_apart(found: Mapping[str, Any], kept: bool = False) -> dict[str, Any]:
 
 
 def gradients(found: Mapping[str, Any], sources: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """The gradients of a call's results by the tensors in `sources` that require one."""
+    """The gradients of a call's results by the tensors in `sources` that require a gradient."""
     wanted = {
         n: v for n, v in sources.items() if isinstance(v, torch.Tensor) and v.requires_grad
     }  # fmt: skip

@@ -1,1 +1,1 @@
-"""`c.dump(folder)`: what was made, as files."""
+"""`c.dump(folder)`: write the results of all stages to files."""

@@ -1,4 +1,4 @@
-"""What a dumped `output_code.py` needs to run: its C++ text becomes functions."""
+"""Functions for a dumped `output_code.py`: compile and load its C++ text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from inductor_lab.compiler.codegen.kernel import Code, Line
 from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
 
 NUMBER = "n"
-"""A parameter that is an integer; `p` is an address."""
+"""The code of an integer parameter in a signature; `p` is an address."""
 
 
 def cpp_functions(text: str, signatures: Mapping[str, str]) -> dict[str, Callable[..., int]]:
-    """Compile C++ and find its functions; `{"cpp_fused_sin_0": "ppn"}` takes two addresses and a
-    number.  Raises CompileFailed."""
+    """Compile C++ and return its functions; raises CompileFailed.
+
+    `{"cpp_fused_sin_0": "ppn"}` is a function of two addresses and an integer.
+    """
     unit = Code.of(Line(line) for line in text.split("\n"))
     library = build_library(unit, "output_code")
     found: dict[str, Callable[..., int]] = {}

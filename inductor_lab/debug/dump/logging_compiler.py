@@ -6,13 +6,13 @@ from inductor_lab.compiler.base.observer import Observer
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.pipeline import GraphCompiler
 from inductor_lab.debug.dump.write_dump import DumpingCompiler, debug_folder_wanted
-from inductor_lab.debug.torch_logging import TellsTorch
+from inductor_lab.debug.torch_logging import ReportsToTorch
 
 
 def logging_compiler(options: Options, observer: Observer) -> GraphCompiler:
-    """A compiler that reports to `TORCH_LOGS` and `TORCH_TRACE`, and that writes files under
+    """A compiler that reports to `TORCH_LOGS` and `TORCH_TRACE`, and writes files if
     `TORCH_COMPILE_DEBUG=1`."""
-    observer = TellsTorch(observer)
+    observer = ReportsToTorch(observer)
     if debug_folder_wanted():
         return DumpingCompiler(options, observer, keep=True)
     return GraphCompiler(options, observer)

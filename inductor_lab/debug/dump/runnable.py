@@ -1,4 +1,4 @@
-"""What a graph needs to be a program of its own: its sub-graphs, its tensors, the user's operators.
+"""What a graph needs to be a standalone program: sub-graphs, tensors and the user's operators.
 
     true_graph_0 = self.true_graph_0     class true_graph_0(torch.nn.Module):     the sub-graph of a
     cond = torch.ops.higher_order...         def forward(self, arg0_1): ...       torch.cond
@@ -49,7 +49,7 @@ def tensors_of(module: GraphModule) -> dict[str, torch.Tensor]:
 
 
 def inner_tensors(module: torch.nn.Module | None, holder: str) -> dict[str, torch.Tensor]:
-    """Those of its sub-graphs, by the names under which `sub_graphs` looks for them."""
+    """The tensors of its sub-graphs, by the names that `sub_graphs` uses."""
     found: dict[str, torch.Tensor] = {}
     for name, inner in [] if module is None else module.named_children():
         if isinstance(inner, GraphModule):
@@ -60,8 +60,10 @@ def inner_tensors(module: torch.nn.Module | None, holder: str) -> dict[str, torc
 
 
 def operators_of_the_user(module: GraphModule | None) -> str:
-    """Python that has the operators of the user that a graph calls, or ends and says which one is
-    missing; "" where there is none."""
+    """Python code that imports the user's operators that a graph calls; "" if it calls none.
+
+    The code exits with a message if an operator is still missing.
+    """
     graphs = [] if module is None else [m for m in module.modules() if isinstance(m, GraphModule)]
     targets = dict.fromkeys(node.target for graph in graphs for node in graph.graph.nodes)
     own = [t for t in targets if isinstance(t, OpOverload) and not is_own(t)]

@@ -1,7 +1,7 @@
-"""`c.dump(folder)`, and `TORCH_COMPILE_DEBUG=1` with our backend: what was made, as files.
+"""Write the result of every stage to files: `c.dump(folder)` and `TORCH_COMPILE_DEBUG=1`.
 
-They are named as stock TorchInductor names its own, so that what PyTorch's documentation says of a
-debug folder holds here:
+The files have the names that stock TorchInductor uses, so PyTorch's documentation of debug folders
+applies:
 
 ```
 model__0_forward/fx_graph_readable.py       the ATen graph
@@ -9,11 +9,11 @@ model__0_forward/fx_graph_readable.py       the ATen graph
                  fx_graph_transformed.py    after our rewrites
                  ir_pre_fusion.txt          the loop program
                  ir_post_fusion.txt         the schedule
-                 fusion.txt                 every decision, with what each rule said
+                 fusion.txt                 every decision, with the result of each rule
                  output_code.py             kernels and host program, with random inputs; runs too
-                 kernels/                   each kernel by itself; a Triton kernel with every rung
-                                            down to its .ptx and .cubin
-captured_0.py, joint_0.py, guards.txt, compilation.lab.json     of the whole call (`c.dump`)
+                 kernels/                   each kernel separately; a Triton kernel with every
+                                            stage down to its .ptx and .cubin
+captured_0.py, joint_0.py, guards.txt, compilation.lab.json     for the whole call (`c.dump`)
 ```
 """
 
@@ -60,8 +60,8 @@ def inputs():
     ]
 
 
-def told(result):
-    """A result in a line: dtype, shape and sum."""
+def summary(result):
+    """A result in one line: dtype, shape and sum."""
     if not isinstance(result, torch.Tensor):
         return repr(result)
     value = result.detach().to(torch.complex128 if result.is_complex() else torch.float64).sum()
@@ -70,18 +70,18 @@ def told(result):
 
 if __name__ == "__main__":
     for number, result in enumerate({run}):
-        print(number, told(result))
+        print(number, summary(result))
 '''
 
 
 _WRITTEN = '''
 def results(args):
-    """What the graph returns: the results, and after them the inputs that it writes to."""
+    """The return values of the graph: the results, then the inputs that it writes to."""
     return (*call(list(args)), {written})
 '''
 
 _HELD = "# not runnable alone: self holds"
-"""How a graph's text says what this program has."""
+"""The note in a graph's text about attributes, which this program defines."""
 
 _LOADED = f"""from pathlib import Path
 
@@ -90,7 +90,7 @@ constants = torch.load(Path(__file__).with_name("{CONSTANTS}"), weights_only=Tru
 
 
 def dump(compilation: AnyRecord, folder: str | Path) -> Path:
-    """`Compilation.dump`, which says what it does."""
+    """Implements `Compilation.dump`."""
     root = _made(Path(folder))
     write_text(root / "guards.txt", str(compilation.capture) + "\n", "guards")
     for number, graph in enumerate(compilation.graphs):
@@ -104,9 +104,9 @@ def dump(compilation: AnyRecord, folder: str | Path) -> Path:
 
 
 def dump_part(part: CompiledPart, folder: Path, target: str | None = None) -> Path:
-    """The files of one direction; raises CannotWrite.
+    """Write the files of one direction; raises CannotWrite.
 
-    `target` is the machine that it was compiled for without running (`"cuda:90"`); None: this one.
+    `target` is the machine that it was compiled for (`"cuda:90"`); None: this machine.
     """
     _made(folder)
     last = next((s.after for s in reversed(part.rewrites.steps) if s.after is not None), part.graph)
@@ -136,7 +136,7 @@ def dump_part(part: CompiledPart, folder: Path, target: str | None = None) -> Pa
 
 
 def _rungs(kernel: Kernel, folder: Path, target: str) -> None:
-    """`name.ttir` ... `name.ptx`, `name.cubin`; where Triton cannot make them, `name.error.txt`."""
+    """Write `name.ttir` ... `name.ptx`, `name.cubin`, or `name.error.txt` if Triton fails."""
     if not target:
         return
     try:
@@ -152,7 +152,7 @@ def _rungs(kernel: Kernel, folder: Path, target: str) -> None:
 
 
 def _this_gpu() -> str:
-    """Triton's name of the GPU here; "" without one, or with one that is not NVIDIA's."""
+    """Triton's name of this machine's GPU; "" if there is no NVIDIA GPU."""
     if not torch.cuda.is_available() or torch.version.hip is not None:
         return ""
     return "cuda:{}{}".format(*torch.cuda.get_device_capability())
@@ -165,7 +165,7 @@ def _made(folder: Path) -> Path:
 
 
 def runnable(part: CompiledPart) -> str:
-    """The ATen graph as a program of its own, which needs torch alone."""
+    """The ATen graph as a standalone program, which needs only torch."""
     module = part.graph.module
     held = any(node.op == "get_attr" for node in part.graph.nodes)
     first = "Constants, " if held else ""
@@ -184,7 +184,7 @@ def runnable(part: CompiledPart) -> str:
 
 
 def output_code(part: CompiledPart) -> str:
-    """Kernels and host program as a program of its own, which needs this package to start them."""
+    """Kernels and host program as a standalone program, which needs this package to run them."""
     loops = part.loops
     heading = f'"""{part.name}: the generated code, on random inputs."""\n'
     others = [kernel.name for kernel in part.kernels if kernel.language != "cpp"]
@@ -212,7 +212,7 @@ def output_code(part: CompiledPart) -> str:
 
 
 def _called_graphs(program: LoopProgram) -> torch.nn.ModuleDict:
-    """The sub-graphs that higher-order operators are given."""
+    """The sub-graphs that are arguments of higher-order operators."""
     called = program.callees.items()
     return torch.nn.ModuleDict({name: f for name, f in called if isinstance(f, GraphModule)})
 
@@ -233,7 +233,7 @@ def _cpp(part: CompiledPart) -> Iterator[str]:
 
 
 def _attributes(part: CompiledPart) -> Mapping[str, torch.Tensor]:
-    """Tensors that the graph has as attributes, where the live module is there."""
+    """Tensors that are attributes of the graph, if the live module exists."""
     names = [node.target for node in part.graph.nodes if node.op == "get_attr"]
     found = {name: getattr(part.graph.module, name.removeprefix("self."), None) for name in names}
     tensors = ((n, t) for n, t in found.items() if isinstance(t, torch.Tensor))
@@ -241,7 +241,7 @@ def _attributes(part: CompiledPart) -> Mapping[str, torch.Tensor]:
 
 
 def _inputs(program: LoopProgram) -> str:
-    """A line for each input; symbols are 64, as `hint` takes them."""
+    """One line for each input; symbolic sizes are 64, as in `hint`."""
     lines = []
     for entry in program.inputs:
         buffer = program.buffers.get(str(entry))

@@ -1,8 +1,7 @@
 """The machine code of C++ kernels as text, each instruction with the ops that it computes.
 
-The kernels are compiled once more with line numbers (`-g` changes no instruction), and `objdump`
-says which line of the generated C++ an instruction came from, through the functions that the
-compiler put in place of their calls.
+The kernels are compiled again with line numbers (`-g` changes no instruction).  `objdump` reports
+the line of the generated C++ for each instruction, also for inlined functions.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ _INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\t(.*)$")
 
 
 def assembly(kernels: Sequence[Kernel]) -> dict[str, Code]:
-    """Kernel name → its instructions, the functions that OpenMP cut out of it included.
+    """Kernel name → its instructions, including those of the functions that OpenMP outlines.
 
-    Raises NoCompiler where there is no C++ compiler or no `objdump`, CompileFailed where they fail.
+    Raises NoCompiler if there is no C++ compiler or no `objdump`, CompileFailed if they fail.
     """
     objdump = shutil.which("objdump")
     if objdump is None:
@@ -71,7 +70,7 @@ def _is_x86() -> bool:
 def _instructions(
     listing: str, unit: Code, kernels: dict[str, list[Line]]
 ) -> Iterator[tuple[str, Line]]:
-    """(kernel, line) for all lines of the listing that belong to a kernel."""
+    """(kernel, line) for each line of the listing that belongs to a kernel."""
     kernel, origins, new_place = "", NO_ORIGINS, True
     for text in listing.splitlines():
         symbol, place, instruction = (
@@ -82,7 +81,7 @@ def _instructions(
             kernel = kernel if kernel in kernels else ""
             if kernel:
                 yield kernel, Line(f"{symbol[1]}:", statement=False)
-        elif place:  # of one instruction the innermost first, then who called it
+        elif place:  # for one instruction, the innermost function comes first, then its callers
             within = NO_ORIGINS if new_place else origins
             origins, new_place = within or _origins_at(unit, int(place[1])), False
         elif instruction:
@@ -92,5 +91,5 @@ def _instructions(
 
 
 def _origins_at(unit: Code, number: int) -> Origins:
-    """Of a line of the unit; those of its header have none."""
+    """The origins of a line of the unit; lines of the header have none."""
     return unit.lines[number - 1].origins if 0 < number <= len(unit.lines) else NO_ORIGINS

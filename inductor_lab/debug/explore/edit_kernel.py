@@ -1,12 +1,12 @@
-"""A generated kernel whose text was edited: compiled, checked against eager, and timed.
+"""Compile an edited kernel, compare its results with eager mode, and time it.
 
     c = lab.inspect(f, x)
     kernel = c.graphs[0].forward.kernels[0]
     print(lab.try_kernel(c, kernel.name, str(kernel.code).replace("sin", "cos")))
 
-What the inspected call gives to its part is copied, and the edited kernel runs in the host program
-on these copies, in a process of its own where that can be had: it may crash, or never end.  The
-compilation and the caches on disk stay as they are.
+The inputs of the kernel's part are copied from the inspected call, and the host program runs on
+these copies with the edited kernel.  It runs in a separate process where possible, because the
+kernel may crash or never return.  The compilation and the caches on disk do not change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from inductor_lab.debug.isolate import Tell, apart
 OLD, NEW = "the original", "edited"
 FEWEST_ROUNDS = 9
 SEED = 1
-"""Programs that draw random numbers draw the same before and after the edit."""
+"""Seed, so that programs draw the same random numbers before and after the edit."""
 _ERROR = re.compile(
     rf"^(?:\S*{re.escape(SOURCE)}[:(](\d+)(?:[:,]\d+)?\)?\s*:\s*)?(?:fatal )?error\b[^:]*:\s*(.*)$"
 )
@@ -51,13 +51,13 @@ _ERROR = re.compile(
 
 @dataclass(frozen=True)
 class EditedKernel:
-    """What came of an edited kernel.
+    """The result of running an edited kernel.
 
-    errors   (line of the edited text, message) of a text that does not compile; line 0 is none
+    errors   (line of the edited text, message) if it does not compile; line 0 if there is no line
     failure  how its run ended, if it did not return (`ended by SIGSEGV`)
-    against  what the results were compared with
-    judged   each result of its part, in order
-    timings  seconds of this kernel alone, `"the original"` and `"edited"`, in turns
+    against  the reference: what the results were compared with
+    judged   the verdict about each result of its part, in order
+    timings  seconds of this kernel alone, `"the original"` and `"edited"`, interleaved
     """
 
     kernel: str
@@ -70,7 +70,7 @@ class EditedKernel:
 
     @property
     def right(self) -> bool:
-        """Did it run, and are all results of its part right?"""
+        """Did it run, and are all results of its part correct?"""
         return not self.errors and not self.failure and all(j.right for j in self.judged)
 
     def __str__(self) -> str:
@@ -100,12 +100,12 @@ def try_kernel(
     seconds: Seconds = 0.5,
     limit: Seconds = 60.0,
 ) -> EditedKernel:
-    """Run the inspected call with another text of one kernel: is it right, and how fast is it?
+    """Run the inspected call with an edited kernel: is it correct, and how fast is it?
 
-    `kernel` is its name, `part` where it stands (`"g0.backward"`), `text` the whole function, whose
-    parameters stay as they are.  It is timed for about `seconds`, and ended after `limit` seconds.
-    Raises UnknownName for a part or a kernel that is not there, NotRunnable for a compilation that
-    was loaded from a file.
+    `kernel` is its name, `part` the part that contains it (`"g0.backward"`), and `text` the text of
+    the complete function, with the same parameters.  It is timed for about `seconds` and stopped
+    after `limit` seconds.  Raises UnknownName for an unknown part or kernel, and NotRunnable for a
+    compilation that was loaded from a file.
     """
     parts = {running.where: running for running in steps_of(compilation).parts}
     if part not in parts:
@@ -131,7 +131,7 @@ def try_kernel(
 
 
 def edited_code(text: str, old: Code) -> Code:
-    """The lines of a text; those that were there keep their origins."""
+    """The lines of a text; unchanged lines keep their origins."""
     origins = {line.text: line.origins for line in old.lines}
     return Code.of(
         Line(line, *((origins[line],) if line in origins else ()))
@@ -146,7 +146,7 @@ class _Refused(Exception):
 
 
 def compiled(twins: Sequence[Kernel]) -> Callable[..., Any]:
-    """The function of a kernel, outside of all caches; raises _Refused."""
+    """Compile the function of a kernel without any cache; raises _Refused."""
     if twins[0].language == "triton":
         return _triton(twins[0])
     toolchain, unit = find_toolchain(), translation_unit(twins)
@@ -165,7 +165,7 @@ def compiled(twins: Sequence[Kernel]) -> Callable[..., Any]:
 
 
 def _messages(output: str, above: int) -> Iterator[tuple[int, str]]:
-    """The errors of a C++ compiler, each with its line of the kernel's text."""
+    """The errors of a C++ compiler, each with its line in the kernel's text."""
     for line in output.splitlines():
         found = _ERROR.match(line.strip())
         if found:
@@ -186,7 +186,7 @@ def _triton(kernel: Kernel) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class _Attempt:
-    """The part as it was and with the edited function, on what one call gave to it."""
+    """The original part and the part with the edited function, on the inputs of one call."""
 
     running: Running
     kernel: str
@@ -204,11 +204,11 @@ class _Attempt:
 
     @property
     def executable(self) -> Executable:
-        assert self.running.part.executable is not None, "it has just run"
+        assert self.running.part.executable is not None, "the part has just run"
         return self.running.part.executable
 
     def program(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The host program with this function for the kernel."""
+        """The host program with `function` as the kernel."""
         names: Any = self.executable.call.__globals__
         program = names["_program"]  # `call` looks for a profiler (runtime/profiler_events.py)
         return FunctionType(program.__code__, {**names, self.kernel: function})
@@ -219,7 +219,7 @@ class _Attempt:
         return judged, self.samples() if right else {}
 
     def judged(self) -> Iterator[Judged]:
-        """Each result, and each new value of an input."""
+        """The verdict about each result and each changed input."""
         given = self.running.inputs
         edited = replace(self.executable, call=self.program(self.function))
         torch.manual_seed(SEED)
@@ -240,7 +240,7 @@ class _Attempt:
                 yield judge(got, peer, truth, ran.spread.get(name))
 
     def samples(self) -> dict[str, tuple[float, ...]]:
-        """Seconds of this kernel in calls of the part, the two texts in turns."""
+        """Seconds of this kernel in calls of the part, original and edited interleaved."""
         names: Any = self.executable.call.__globals__
         functions = {OLD: names[self.kernel], NEW: self.function}
         clocks = {name: Clock.of(self.running.part) for name in functions}

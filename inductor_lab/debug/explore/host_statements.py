@@ -1,7 +1,7 @@
-"""A host program, statement by statement: what it allocates, calls and frees.
+"""Run a host program statement by statement: what it allocates, calls and frees.
 
-Each statement is executed by itself, under the file and the line that it has, so a breakpoint in
-that file holds here too.
+Each statement is executed separately with its original file and line, so that breakpoints in that
+file work.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Statement:
     """One statement of a host program that has just run.
 
     line    its first line in the program's text (1-based)
-    called  the function that it calls, if it does no more than that
-    made    names that are new, or bound to something else
-    freed   names that are gone
+    called  the function that it calls, if the statement is a single call
+    made    names that are new or bound to another object
+    freed   names that were deleted
     """
 
     line: int
@@ -37,8 +37,11 @@ class Statement:
 
 
 class HostRun:
-    """One call of a part's host program.  `names` are the variables that exist by now; `inputs` are
-    the call's to write to; `results` are there once it has returned."""
+    """One call of a part's host program.
+
+    `names` are the current variables.  The call may write to `inputs`.  `results` are set once it
+    has returned.
+    """
 
     def __init__(self, part: CompiledPart, inputs: Sequence[Any]) -> None:
         if part.executable is None:
@@ -56,7 +59,7 @@ class HostRun:
 
     @property
     def tensors(self) -> Mapping[str, torch.Tensor]:
-        """The buffers that exist by now, inputs among them."""
+        """The buffers that currently exist, including inputs."""
         return {
             name: value for name, value in self.names.items()
             if name not in self._known and isinstance(value, torch.Tensor)
@@ -64,7 +67,7 @@ class HostRun:
 
     @property
     def held(self) -> int:
-        """Bytes of memory that they hold; views count once."""
+        """Bytes of memory of these buffers; a storage with several views counts once."""
         storages = {
             t.untyped_storage()._cdata: t.untyped_storage().nbytes()
             for t in self.tensors.values() if t.layout is torch.strided
@@ -87,7 +90,7 @@ class HostRun:
             )
 
     def _statements(self, body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-        """Those of a `with` one by one too, inside of its context."""
+        """The statements; the body of a `with` is yielded one by one inside its context."""
         for statement in body:
             if not isinstance(statement, ast.With):
                 yield statement

@@ -1,7 +1,7 @@
-"""The rungs of Triton's ladder as text with origins: which line is of which of the user's ops.
+"""The stages of Triton's compiler as text with origins: which user op each line computes.
 
-Triton notes in every rung the line of the kernel's text that an instruction came from.  Here the
-notes become origins and leave the text, which is long enough without them:
+In every stage, Triton attaches to each instruction the line of the kernel's text.  These locations
+are converted to origins and removed from the text to keep it short:
 
 ```
 %t1 = math.sin %t0 : tensor<8xf32> loc(#loc15)      #loc15 = loc("...":12:10)    ttir, ttgir
@@ -20,7 +20,7 @@ from inductor_lab.compiler.codegen.triton.ladder import triton_form
 from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
 
 TEXTS = ("ttir", "ttgir", "llir", "ptx", "amdgcn")
-"""Rungs that are text; the others are machine code."""
+"""Stages whose output is text; other stages produce machine code."""
 
 _MLIR_PLACE = re.compile(r"^#(\w+) = loc\((.*)\)$")
 _MLIR_USE = re.compile(r" loc\((#\w+|\"[^\"]*\"\(#\w+\)|unknown)\)")
@@ -32,13 +32,13 @@ _LINE = re.compile(r"^\"<[^\"]*>\":(\d+):\d+")
 
 
 def ladder_code(kernel: Kernel, target: str) -> dict[str, Code]:
-    """Each textual rung with origins, Triton's own text first ("triton").
+    """Each textual stage with origins, the Triton source ("triton") first.
 
     Raises UnknownTarget and CompileFailed, as `Kernel.ladder` does.
     """
     rungs = kernel.ladder(target)
     from inductor_lab.compiler.codegen.triton.kernel_module import (
-        HEADER,  # Triton is not on every platform
+        HEADER,  # Triton does not exist on every platform
     )
 
     written = triton_form(kernel, target).code
@@ -64,7 +64,7 @@ def _mlir(lines: list[str], by_line: Mapping[int, Origins]) -> Iterator[Line]:
 
 
 def _mlir_line(place: str, places: Mapping[str, str]) -> int:
-    """The line that a place means; named places and call sites point to others."""
+    """The line number of a location; named locations and call sites refer to other locations."""
     for _ in range(20):
         found = _LINE.match(place)
         if found:

@@ -1,9 +1,10 @@
-"""A stage run on values of the user's; what it cannot take is told before anything runs.
+"""Run a stage on the user's values; invalid inputs raise an error before anything runs.
     schedule.run(3, y)      BadArguments: run(): primals_1 must be f32[4, 8], got 3
                               expected: f32[4, 5]; all it takes: primals_1: f32[4, 5], ...
 
-A graph is run by torch, on tensors of other sizes as far as torch goes.  Loops were made for their
-sizes, and kernels for the memory of their inputs: on another one they would read what lies beside.
+Torch runs a graph, so a graph accepts other sizes as far as its ops do.  Loops are specialized for
+sizes, and kernels for the memory layout of their inputs: with another layout they would read out of
+bounds.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from inductor_lab.compiler.schedule.schedule import Schedule
 
 Admits = Callable[[Any], bool]
 SHOWN = 6
-"""Inputs that an error lists."""
+"""Maximum number of inputs that an error message lists."""
 
 
 class Wanted(NamedTuple):
-    """One input: its name, what it is in words, and which values it may have."""
+    """One input: its name, its description, and a function that checks a value."""
 
     name: str
     told: str
@@ -44,7 +45,7 @@ class Wanted(NamedTuple):
 
 
 def run_graph(graph: FxGraph, inputs: Sequence[Any]) -> Any:
-    """`FxGraph.run`, which says what it does."""
+    """Implements `FxGraph.run`."""
     if graph.module is None:
         raise NotRunnable(
             f"the graph {graph.name} was loaded from a file and cannot run",
@@ -55,19 +56,19 @@ def run_graph(graph: FxGraph, inputs: Sequence[Any]) -> Any:
 
 
 def run_program(program: LoopProgram, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """`LoopProgram.run`, which says what it does."""
+    """Implements `LoopProgram.run`."""
     refuse(list(_inputs_of_program(program, _has_sizes)), inputs)
     return interpret_program(program, inputs)
 
 
 def run_schedule(schedule: Schedule, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """`Schedule.run`, which says what it does."""
+    """Implements `Schedule.run`."""
     refuse(list(_inputs_of_program(schedule.program, _has_sizes)), inputs)
     return interpret_schedule(schedule, inputs)
 
 
 def run_executable(executable: Executable, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """`Executable.run`, which says what it does."""
+    """Implements `Executable.run`."""
     program = executable.program
     refuse(list(_inputs_of_program(program, _has_memory)), inputs)
     given = list(inputs)
@@ -79,7 +80,7 @@ def run_executable(executable: Executable, inputs: Sequence[Any]) -> tuple[Any, 
 
 
 def refuse(wanted: Sequence[Wanted], inputs: Sequence[Any]) -> None:
-    """Raises BadArguments unless there is a value for each input, and each may be what it is."""
+    """Raises BadArguments unless there is one valid value for each input."""
     listed = ", ".join(f"{each.name}: {each.told}" for each in wanted[:SHOWN])
     listed += ", ..." if len(wanted) > SHOWN else ""
     if len(inputs) != len(wanted):
@@ -99,11 +100,10 @@ def refuse(wanted: Sequence[Wanted], inputs: Sequence[Any]) -> None:
 def calling(
     asked: str, call: Call, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Iterator[None]:
-    """The inspected function is called again, with these arguments, for what is asked.
+    """A block in which the inspected function is called with new arguments.
 
-    Raises BadArguments where its signature has no room for them, or the call fails and one of them
-    is no tensor where the inspected call had one, or the other way round.  What the function raises
-    of itself comes through.
+    Raises BadArguments if they do not match its signature, or if the call fails and an argument is
+    a tensor in only one of the two calls.  Other exceptions of the function are passed on.
     """
     given = _bound(asked, call, args, kwargs)
     try:
@@ -126,7 +126,7 @@ def calling(
 def _bound(
     asked: str, call: Call, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The arguments by the names of the function's parameters; none if it says nothing of them."""
+    """The arguments by parameter name; empty if the function has no signature."""
     try:
         signature = inspect.signature(call.fn)
     except (TypeError, ValueError):
@@ -141,7 +141,7 @@ def _bound(
 
 
 def _shown(value: Any) -> str:
-    """`f32[3, 4]`, and the strides where a tensor is not contiguous; any other value as it is."""
+    """`f32[3, 4]`, with strides if the tensor is not contiguous; the `repr` of other values."""
     if not isinstance(value, torch.Tensor):
         return " ".join(reprlib.repr(value).split())
     gaps = value.layout is torch.strided and not value.is_contiguous()
@@ -178,7 +178,7 @@ def _inputs_of_program(
 
 
 def _or_none(fits: Admits, empty: Any) -> Admits:
-    """What nothing reads, or has no elements (a token of effects), may be missing."""
+    """Accept also None: for an input that is not read or has no elements (an effect token)."""
     return (lambda value: value is None or fits(value)) if empty else fits
 
 
@@ -187,7 +187,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _is_something(value: Any) -> bool:
-    """A number, or what TorchDynamo hands over as it is, such as a generator."""
+    """A number, or an object that TorchDynamo passes through, such as a generator."""
     return value is not None and not isinstance(value, str)
 
 
@@ -196,7 +196,7 @@ def _is_no_tensor(value: Any) -> bool:
 
 
 def _has_sizes(buffer: Buffer, value: Any) -> bool:
-    """A tensor with the buffer's sizes; symbols may be any."""
+    """A tensor with the buffer's sizes; symbolic sizes may have any value."""
     size = buffer.layout.size
     return isinstance(value, torch.Tensor) and value.dim() == len(size) and all(
         not isinstance(known, int) or length == known
@@ -205,7 +205,7 @@ def _has_sizes(buffer: Buffer, value: Any) -> bool:
 
 
 def _has_memory(buffer: Buffer, value: Any) -> bool:
-    """... and with its dtype and strides, where there are steps to be made, on such a device."""
+    """... and with its dtype, its strides (of dimensions larger than 1) and its device type."""
     same = _has_sizes(buffer, value) and value.dtype == buffer.dtype
     if not same or value.device.type != torch.device(buffer.device).type:
         return False

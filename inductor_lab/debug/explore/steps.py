@@ -1,12 +1,12 @@
-"""A compiled call, line by line of its host programs, with every buffer that there is by then.
+"""Step through a compiled call, line by line of its host programs, and show every buffer.
 
     steps = c.steps()
-    next(steps)                # one statement: what it made, and what is in memory
-    for step in steps: ...     # the rest of them
+    next(steps)                # run one statement: new buffers, and memory in use
+    for step in steps: ...     # the remaining statements
     steps                      # in a notebook: the program with buttons
 
-The compiled function is called once, and what each of its parts is given is copied; stepping runs
-the very kernels of the compilation on these copies.
+The compiled function is called once, and the inputs of each of its parts are copied.  Stepping runs
+the kernels of the compilation on these copies.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from inductor_lab.debug.explore.host_statements import HostRun
 from inductor_lab.debug.explore.what_if import call_of, made_anew
 
 BARS = 16
-"""Bars of a histogram."""
+"""Number of bars of a histogram."""
 FIRST = 4
-"""Elements of a buffer that are shown."""
+"""Number of elements shown of a buffer."""
 BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 @dataclass(frozen=True)
 class BufferState:
-    """What is in a buffer.  `histogram` counts finite elements from `low` to `high`."""
+    """The content of a buffer.  `histogram` counts finite elements from `low` to `high`."""
 
     name: str
     dtype: str
@@ -75,7 +75,7 @@ class BufferState:
 
     @property
     def bars(self) -> str:
-        """The histogram in one line."""
+        """The histogram as one line of text."""
         most = max(self.histogram, default=0)
         steps = len(BLOCKS) - 1
         return "".join(BLOCKS[-(-count * steps // most)] for count in self.histogram if most)
@@ -94,10 +94,10 @@ class BufferState:
 class Step:
     """One statement that has run.
 
-    line      its number in the host program (of the file `Steps.file`)
+    line      its line number in the host program (the file `Steps.file`)
     kernel    the kernel that it called; "" if it called none
-    made      buffers that are new, or have other contents now
-    freed     names that are gone
+    made      buffers that are new or whose content changed
+    freed     names that were deleted
     held      bytes of memory in use by the call's buffers
     span      the user's line that the statement computes
     """
@@ -122,7 +122,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Running:
-    """A part with what one call gave to it."""
+    """A part with its inputs in one call."""
 
     where: str
     part: CompiledPart
@@ -133,7 +133,7 @@ class Running:
 class Steps(Shown):
     """An iterator over the statements of a call; `done` are those that have run.
 
-    `results` has what each part returned, by its name (`"g0.forward"`), once it is through.
+    `results` maps the name of a finished part (`"g0.forward"`) to its results.
     """
 
     def __init__(self, name: str, parts: Sequence[Running]) -> None:
@@ -151,14 +151,14 @@ class Steps(Shown):
         return step
 
     def rest(self) -> Steps:
-        """Run what is left; returns itself."""
+        """Run the remaining statements; returns itself."""
         for _ in self:
             pass
         return self
 
     @property
     def current(self) -> Running | None:
-        """The part whose statement has run last; the first one before that."""
+        """The part of the last statement that ran; at the start, the first part."""
         last = self.done[-1].where if self.done else self.parts[0].where if self.parts else ""
         return next((running for running in self.parts if running.where == last), None)
 
@@ -168,7 +168,7 @@ class Steps(Shown):
 
     @property
     def file(self) -> str:
-        """The file of the current host program: a breakpoint in it holds in every call."""
+        """The file of the current host program: a breakpoint in it works in every call."""
         running = self.current
         executable = running.part.executable if running is not None else None
         return executable.file if executable is not None else ""
@@ -222,7 +222,7 @@ class Steps(Shown):
 
 
 def _graphs(running: Running) -> list[Any]:
-    """Those that a line's origins may be found in, the first one first."""
+    """The graphs that a line's origins may refer to, in order."""
     part, joint = running.part, running.graph.joint
     after = [step.after for step in part.rewrites.steps if step.after is not None]
     first = [running.graph.captured, *([joint.graph] if joint is not None else [])]
@@ -230,7 +230,7 @@ def _graphs(running: Running) -> list[Any]:
 
 
 def _content(value: torch.Tensor) -> int:
-    """A number that is another where the contents are."""
+    """A hash of the content."""
     if value.layout is not torch.strided:
         return id(value)
     plain = value.detach().contiguous().cpu().reshape(-1).view(torch.uint8)
@@ -238,9 +238,11 @@ def _content(value: torch.Tensor) -> int:
 
 
 def steps_of(compilation: Record) -> Steps:
-    """`Compilation.steps`, which says what it does.  Where other code serves the call by now, as
-    after one with other sizes, it is inspected anew.  State of the function that each call changes
-    is put back: its guards depend on it."""
+    """Implements `Compilation.steps`.
+
+    If other code now serves the call, for example after a call with other sizes, the call is
+    inspected again.  State that the call changes is restored, because guards may depend on it.
+    """
     call = call_of(compilation)
     kept = Kept.of(call.fn, call.args, call.kwargs)
     try:
@@ -262,9 +264,9 @@ def steps_of(compilation: Record) -> Steps:
 
 
 def _seen(compilation: Record) -> list[Running]:
-    """The inspected call made once more: each part that runs, with what it is given."""
+    """Repeat the inspected call: each part that runs, with its inputs."""
     call, compiled = call_of(compilation), compilation.compiled
-    assert compiled is not None, "what has its call has its function"
+    assert compiled is not None, "a compilation with a call has a function"
     parts = [
         (f"g{number}.{part.name}", part, graph)
         for number, graph in enumerate(compilation.graphs)
@@ -294,7 +296,7 @@ _SWAPPING = threading.RLock()
 def _recorded(
     where: str, part: CompiledPart, graph: CompiledGraph, seen: list[Running]
 ) -> Iterator[None]:
-    """While the block runs, a call of the part is noted with what it is given."""
+    """Record each call of the part with its inputs while the block runs."""
     if part.executable is None:
         yield
         return

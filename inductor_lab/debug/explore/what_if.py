@@ -1,4 +1,4 @@
-"""What if? The inspected call made once more with other options, and two compilations compared."""
+"""Compile the inspected call again with other options, and compare two compilations."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Pairs = Iterable[tuple[str, ...]]
 
 
 def call_of(compilation: Record) -> Call:
-    """The inspected call; raises NotRunnable for a compilation that was loaded from a file."""
+    """The inspected call; raises NotRunnable for a compilation loaded from a file."""
     if compilation.call is None:
         raise NotRunnable(
-            f"{compilation.name} was loaded from a file: its function is not here",
-            todo="call lab.inspect(f, x) again, and ask that compilation",
+            f"{compilation.name} was loaded from a file, so its function cannot be called",
+            todo="call lab.inspect(f, x) again, and use that compilation",
         )
     return compilation.call
 
 
 MARK = "_dynamo_propagated_dynamic_indices"
-"""What TorchDynamo writes on a tensor that code for any size was given: its size may change."""
+"""The attribute by which TorchDynamo marks dynamic dimensions of a tensor."""
 
 
 def made_anew(compilation: AnyRecord, options: Options | None = None) -> AnyRecord:
-    """The inspected call made and inspected once more.
+    """Repeat and inspect the inspected call.
 
-    Its sizes are as they were then, though other calls have made code for any size meanwhile.
+    Its sizes are static or dynamic as in the inspected call, even if later calls made them dynamic.
     """
     call = call_of(compilation)
     if not any(part.assumed for part in compilation.parts):
@@ -57,7 +57,7 @@ def recompile(
     fusion: bool | None = None,
     passes_off: Iterable[str] = (),
 ) -> AnyRecord:
-    """`Compilation.what_if`, which says what the arguments mean."""
+    """Implements `Compilation.what_if`."""
     old = call_of(compilation).options
     wanted_apart, wanted_together = _pairs(forbid), _pairs(force)
     fusion_options = replace(
@@ -94,9 +94,9 @@ def _without(pairs: tuple[Any, ...], others: tuple[Any, ...]) -> tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Shown):
-    """Two compilations of one function side by side; made by `Compilation.compare`.
+    """Two compilations of one function, compared; made by `Compilation.compare`.
 
-    `print` shows the numbers and the difference of the generated code; a notebook draws it.
+    `print` shows the numbers and a diff of the generated code; a notebook displays both.
     """
 
     before: Record
@@ -104,14 +104,14 @@ class Comparison(Shown):
 
     @property
     def rows(self) -> tuple[tuple[str, str, str], ...]:
-        """(what, before, after): kernels, passes, bytes, saved for backward, compile seconds."""
+        """(label, before, after): kernels, passes, bytes, saved for backward, compile seconds."""
         return tuple(
             (name, tell(self.before), tell(self.after)) for name, tell in _MEASURES.items()
         )
 
     @property
     def parts(self) -> tuple[tuple[str, CompiledPart | None, CompiledPart | None], ...]:
-        """(`g0.forward`, part before, part after); None where one of them has no such part."""
+        """(`g0.forward`, part before, part after); None if a compilation has no such part."""
         before, after = _parts(self.before), _parts(self.after)
         names = dict.fromkeys((*before, *after))
         return tuple((name, before.get(name), after.get(name)) for name in names)
@@ -145,7 +145,7 @@ def _code(part: CompiledPart | None) -> list[str]:
 
 
 def _kept(compilation: Record) -> int:
-    """Bytes kept for the backward."""
+    """Bytes saved for the backward."""
     return sum(g.partition.cut_bytes for g in compilation.graphs if g.partition is not None)
 
 

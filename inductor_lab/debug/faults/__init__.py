@@ -1,4 +1,4 @@
-"""Seeded faults, for lessons and for testing the tools that look for faults.
+"""Seeded faults, for lessons and for tests of the tools that find faults.
 
     with lab.faults.wrong_neg():
         print(lab.blame(f, x))
@@ -69,7 +69,7 @@ __all__ = [
 
 
 def table() -> str:
-    """Every fault with where it is and what it does to a call, as text."""
+    """Every fault with its stage and its effect on a call, as text."""
     return "\n".join(
         f"{fault.name:20} {fault.stage:22} {fault.shows}\n{last_column('    ', fault.what)}"
         for fault in CATALOGUE.values()

@@ -1,4 +1,4 @@
-"""The catalogue: real kinds of compiler faults, each where such a fault is made."""
+"""The catalogue: real kinds of compiler faults, each patched into the code that it affects."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def neg_without_text() -> Iterator[None]:
 
 @seeds("kernel", examples.best_of_two)
 def nan_is_lost() -> Iterator[None]:
-    """A maximum is a comparison, which a NaN on its right wins and on its left loses."""
+    """A maximum is a comparison, which keeps a NaN on the right and loses a NaN on the left."""
     with entries(CPP_OPS, {"maximum.float32": "{0} > {1} ? {0} : {1}"}):
         yield
 
 
 @seeds("kernel", examples.squashed)
 def short_series() -> Iterator[None]:
-    """`tanh` is the first two terms of its series, which is right near zero only."""
+    """`tanh` is the first two terms of its series, which is accurate only near zero."""
     with entries(CPP_OPS, {"tanh.float32": "{0} - {0} * {0} * {0} / 3"}):
         yield
 
@@ -74,7 +74,7 @@ def truncating_division() -> Iterator[None]:
 
 @seeds("kernel", examples.squares)
 def int_overflow() -> Iterator[None]:
-    """A product of 64-bit integers is taken in 32 bits."""
+    """A product of 64-bit integers is computed in 32 bits."""
     product = "(int64_t)(int32_t)((uint32_t){0} * (uint32_t){1})"
     with entries(CPP_OPS, {"mul.int64": product}):
         yield
@@ -86,7 +86,7 @@ TreeEdit = Callable[[Tree], Tree]
 
 
 def _edited_pass(name: str, edit: TreeEdit) -> AbstractContextManager[None]:
-    """What one pass over loop trees makes is edited."""
+    """Edit the result of one pass over loop trees."""
     step = passes.PASSES[name]
 
     def apply(tree: Tree, facts: Facts) -> Tree:
@@ -102,7 +102,7 @@ def _changed(apply: Any, edit: TreeEdit, tree: Tree, facts: Facts) -> Tree:
 
 @seeds("loop tree: build", examples.rows)
 def off_by_one() -> Iterator[None]:
-    """The last row is left out."""
+    """The last row is not computed."""
     original = now_in(passes, "full_tree")
 
     def shorter(stmt: Stmt) -> Stmt:
@@ -119,7 +119,7 @@ def off_by_one() -> Iterator[None]:
 
 @seeds("loop tree: registers", examples.long_rows)
 def lost_tail() -> Iterator[None]:
-    """A loop in strips of lanes forgets what is left after the last whole strip."""
+    """A vectorized loop skips the elements after the last full vector."""
 
     def cut(tree: Tree) -> Tree:
         inside = (replace(s, body=cut(s.body)) if isinstance(s, Loop) else s for s in tree)
@@ -135,7 +135,7 @@ Edited = Callable[[str], str]
 
 
 def _edited(function: str, edit: Edited) -> AbstractContextManager[None]:
-    """Every kernel that `generate.<function>` writes has its lines edited."""
+    """Edit the lines of every kernel that `generate.<function>` writes."""
     original = now_in(generate, function)
 
     def kernel(*args: Any, **kwargs: Any) -> Kernel:
@@ -150,7 +150,7 @@ def _edited(function: str, edit: Edited) -> AbstractContextManager[None]:
 
 @seeds("kernel", examples.average)
 def half_sum() -> Iterator[None]:
-    """Halves are added up in half precision, which ends at 65504."""
+    """Float16 values are summed in float16, whose largest value is 65504."""
     adding = re.compile(r"^(\s*)(.+?) = \2 \+ (.+);$")
     rounded = r"\1\2 = lab_convert<float>(lab_convert<lab_half>(\2 + \3));"
     with _edited("cpp_kernel", lambda text: adding.sub(rounded, text)):
@@ -159,7 +159,7 @@ def half_sum() -> Iterator[None]:
 
 @seeds("kernel", examples.nearest)
 def lost_mask() -> Iterator[None]:
-    """The mask at the edge of a block is lost: a maximum sees what lies beyond the row."""
+    """The mask at the edge of a block is missing: a maximum reads values after the row."""
     masked = re.compile(r'tl\.where\((\w+), (\w+), float\("-inf"\)\)')
     with _edited("triton_kernel", lambda text: masked.sub(r"\2", text)):
         yield
@@ -167,8 +167,8 @@ def lost_mask() -> Iterator[None]:
 
 @seeds("kernel", examples.histogram, "race")
 def race() -> Iterator[None]:
-    """Threads add to the same elements at the same time (and sleep between a load and its store,
-    so that it shows each time)."""
+    """Threads add to the same elements at the same time (with a sleep between each load and store,
+    so that every run is wrong)."""
     loop = re.compile(r"^(\s*)(for \(int64_t j0 = 0; j0 < \d+; j0\+\+\) \{)$")
     adding = re.compile(r"^(\s*)(out0\[.*\]) = \2 \+ (\w+);$")
     slowly = r"\1{ float seen = \2; if (j0 % 131072 < 4) usleep(5000); \2 = seen + \3; }"
@@ -184,7 +184,7 @@ def race() -> Iterator[None]:
 
 @seeds("kernel", examples.total, "not deterministic")
 def order_of_arrival() -> Iterator[None]:
-    """Partial sums are added in the order in which they arrive (here: another one in each call)."""
+    """Partial sums are added in the order in which threads finish (here: a new one per call)."""
     first = re.compile(r"^(\s*)(float parts_acc\d+\[32\];)$")
     turn = r"\1static int64_t turn = 0;" + "\n" + r"\1turn += 7;" + "\n" + r"\1\2"
     adding = re.compile(r"(acc\d+ = acc\d+ \+ parts_acc\d+)\[part\];")
@@ -201,13 +201,13 @@ HEAD = re.compile(r'^(extern "C" LAB_EXPORT .*\{)$')
 
 
 def _at_start(line: str) -> AbstractContextManager[None]:
-    """A line at the start of every C++ kernel."""
+    """Add a line at the start of every C++ kernel."""
     return _edited("cpp_kernel", lambda text: HEAD.sub(rf"{SLEEP}\n\1\n    {line}", text))
 
 
 @seeds("kernel", examples.slice_of, "crashes")
 def unaligned_load() -> Iterator[None]:
-    """A vector is loaded as if every tensor began at a multiple of 16 bytes."""
+    """A vector load assumes that the address of every tensor is a multiple of 16 bytes."""
     four = "typedef float four __attribute__((vector_size(16)));"
     with _at_start(f"{four} volatile four first = *(const volatile four*)in0; (void)first;"):
         yield
@@ -215,7 +215,7 @@ def unaligned_load() -> Iterator[None]:
 
 @seeds("kernel", examples.slice_of, "hangs")
 def endless_loop() -> Iterator[None]:
-    """A loop never ends (it sleeps, so that only its own call has to wait)."""
+    """A loop never ends (it sleeps, so that other processes are not slowed)."""
     with _at_start("for (volatile int64_t turns = 1; turns > 0; turns = 1) usleep(1000);"):
         yield
 
@@ -224,7 +224,7 @@ def endless_loop() -> Iterator[None]:
 
 
 def _edited_host(edit: Callable[[list[str]], list[str]]) -> AbstractContextManager[None]:
-    """Every host program has its lines edited."""
+    """Edit the lines of every host program."""
     original = now_in(pipeline, "host_program")
 
     def host(*args: Any, **kwargs: Any) -> HostProgram:
@@ -239,7 +239,7 @@ def _edited_host(edit: Callable[[list[str]], list[str]]) -> AbstractContextManag
 
 @seeds("host program", examples.mixed_twice)
 def reused_too_early() -> Iterator[None]:
-    """A buffer takes the memory of one that is needed later."""
+    """A buffer reuses the memory of another buffer that is still needed."""
     new = r"(?:POOL\.empty(?:_rounded)?|empty_strided_cpu)"
     made = re.compile(rf"^(\s*)(buf\d+) = {new}\((\(.*?\), \(.*?\)), ")
 
@@ -260,7 +260,7 @@ def reused_too_early() -> Iterator[None]:
 
 @seeds("host program", examples.counter)
 def dropped_write() -> Iterator[None]:
-    """What is written to an input stays in memory of the compiler's own."""
+    """A write to an input goes to a separate buffer, so the input does not change."""
     planned = re.compile(r"^(\s*)(\w+) = (arg\w+)  # in place$")
     with _edited_host(
         lambda texts: [planned.sub(r"\1\2 = torch.empty_like(\3)", text) for text in texts]
@@ -288,7 +288,7 @@ def wrong_stride() -> Iterator[None]:
 
 
 def _defined(new: Mapping[Any, Any]) -> AbstractContextManager[None]:
-    """Other definitions of operators."""
+    """Replace decompositions of operators."""
     original = now_in(pipeline, "definitions")
     return replaced(pipeline, "definitions", lambda: {**original(), **new})
 
@@ -302,7 +302,7 @@ def wrong_definition() -> Iterator[None]:
 
 @seeds("joint", examples.trained)
 def wrong_gradient() -> Iterator[None]:
-    """The gradient of `tanh` is `1 - y`, where it is `1 - y * y`."""
+    """The gradient of `tanh` is computed as `1 - y`; correct is `1 - y * y`."""
 
     def backward(gradient: Any, y: Any) -> Any:
         return aten.mul(gradient, aten.rsub(y, 1))
@@ -313,7 +313,7 @@ def wrong_gradient() -> Iterator[None]:
 
 @seeds("partition", examples.recomputed)
 def wrong_recompute() -> Iterator[None]:
-    """What the backward runs again reads another input."""
+    """The recomputation in the backward reads the wrong input."""
     original = now_in(pipeline, "partition")
 
     def partition(*args: Any, **kwargs: Any) -> Any:
@@ -332,7 +332,7 @@ def wrong_recompute() -> Iterator[None]:
 
 @seeds("rewrite: identities", examples.cubes)
 def wrong_rule() -> Iterator[None]:
-    """The rule for a third power makes a square: `x * x`."""
+    """The rewrite rule for `x ** 3` computes a square: `x * x`."""
 
     def pow_three(node: torch.fx.Node, edit: Edit) -> torch.fx.Node | None:
         base, exponent = node.args
@@ -344,7 +344,7 @@ def wrong_rule() -> Iterator[None]:
 
 @seeds("schedule", examples.chain)
 def forgotten_producer() -> Iterator[None]:
-    """A value that is inlined into its reader loses its last operation."""
+    """A value that is inlined into its consumer loses its last operation."""
     original = now_in(pipeline, "schedule_program")
 
     def forget(nest: Pointwise) -> Pointwise:
@@ -367,7 +367,7 @@ def forgotten_producer() -> Iterator[None]:
 
 @seeds("guards", examples.scaled, "stale")
 def stale_guard() -> Iterator[None]:
-    """Compiled code is used again without asking whether what it depends on has changed."""
+    """Compiled code is reused without checking its guards."""
     original = now_in(torch, "compile")
 
     def compile_without_guards(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A small function for each seeded fault that meets it, with arguments that show it."""
+"""A small function for each seeded fault, with arguments for which the fault shows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ F = torch.nn.functional
 
 
 class Example(NamedTuple):
-    """`function(*arguments)` under `options` meets the fault at the line whose text is `line`."""
+    """With `options`, the fault affects `function(*arguments)` at the line with the text `line`."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -29,7 +29,7 @@ def _whole(high: int, *shape: int, dtype: torch.dtype = torch.int64) -> torch.Te
 
 
 def bytes_turned() -> Example:
-    """The seed of all this: `-x` of unsigned bytes, then a maximum."""
+    """`-x` of unsigned bytes, then a maximum."""
 
     def foo(x1: torch.Tensor, x2: torch.Tensor) -> torch.Tensor:
         a = torch.neg(x1)
@@ -214,14 +214,14 @@ def recomputed() -> Example:
 
 
 class Setting:
-    """What a compiled function may depend on beside its arguments."""
+    """An object that a compiled function depends on, besides its arguments."""
 
     def __init__(self, scale: float) -> None:
         self.scale = scale
 
 
 def scaled() -> Example:
-    """Called a second time with another number: see the test, and the notebook."""
+    """A function that the test and the notebook call a second time with another number."""
 
     def times(x: torch.Tensor, setting: Setting) -> torch.Tensor:
         y = x * setting.scale

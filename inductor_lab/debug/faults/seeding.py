@@ -1,9 +1,8 @@
-"""How a fault is put into the compiler, and out of it again.
+"""Patch a fault into the compiler, and remove it.
 
-A fault is on inside of a `with` block and nowhere else: no option, no environment variable and no
-other function switches one on, and a block that is forgotten ends with its generator.  While one
-is on, nothing is taken from the caches on disk or put there; before and after, TorchDynamo forgets
-what it has compiled, so no code with a fault in it outlives the block.
+A fault is active only inside a `with` block: no option, environment variable or other function
+enables one.  While a fault is active, the caches on disk are neither read nor written.  TorchDynamo
+is reset before and after the block, so no faulty code remains.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ CATALOGUE: dict[str, Seeded] = {}
 """Every fault by name."""
 
 ACTIVE: list[str] = []
-"""The faults that are on, outermost first: a script that shows one has to switch it on too."""
+"""The active faults, outermost first: a script that reproduces one must enable it too."""
 
 
 @dataclass(frozen=True)
 class Seeded:
-    """One kind of fault.  `with fault():` puts it into the compiler.
+    """One kind of fault.  `with fault():` patches it into the compiler.
 
     what     what is wrong
-    stage    where blame finds it
-    shows    what it does to a call
-    example  a small function that meets it
+    stage    the stage in which blame finds it
+    shows    its effect on a call
+    example  a small function that it affects
     """
 
     name: str
@@ -57,7 +56,7 @@ class Seeded:
 def seeds(
     stage: str, example: Callable[[], Example], shows: Shows = "wrong"
 ) -> Callable[[Callable[[], Iterator[None]]], Seeded]:
-    """Register a generator function, which patches, yields and takes back, as a fault."""
+    """Register a generator function as a fault: it patches, yields, and restores."""
 
     def register(patching: Callable[[], Iterator[None]]) -> Seeded:
         name, what = patching.__name__, " ".join((patching.__doc__ or "").split())
@@ -83,14 +82,14 @@ def _seeded(fault: Seeded) -> Iterator[Seeded]:
 
 
 def now_in(module: ModuleType, name: str) -> Callable[..., Any]:
-    """The function that a module has under a name now, which may be that of another fault."""
+    """The current function of this name in a module, which another fault may have replaced."""
     function: Callable[..., Any] = getattr(module, name)
     return function
 
 
 @contextmanager
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """Another attribute for a while."""
+    """Replace an attribute while the block runs."""
     kept = getattr(owner, name)
     setattr(owner, name, value)
     try:
@@ -101,7 +100,7 @@ def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 @contextmanager
 def entries(table: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[None]:
-    """Other entries in a table for a while."""
+    """Replace entries of a table while the block runs."""
     patched: dict[Any, Any] = table  # type: ignore[assignment]
     kept = dict(patched)
     patched.update(new)
@@ -114,7 +113,7 @@ def entries(table: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[None]:
 
 @contextmanager
 def several(*patches: AbstractContextManager[None]) -> Iterator[None]:
-    """All of them at once."""
+    """Apply several patches."""
     with ExitStack() as stack:
         for patch in patches:
             stack.enter_context(patch)
@@ -123,7 +122,7 @@ def several(*patches: AbstractContextManager[None]) -> Iterator[None]:
 
 @contextmanager
 def threads(least: int) -> Iterator[None]:
-    """At least so many threads."""
+    """Use at least this many threads while the block runs."""
     before = torch.get_num_threads()
     torch.set_num_threads(max(before, least))
     try:

@@ -1,1 +1,1 @@
-"""`lab.recompiles`: what is compiled while a program runs, and why."""
+"""`lab.recompiles`: report what is compiled while a program runs, and why."""

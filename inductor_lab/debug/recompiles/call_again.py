@@ -1,4 +1,4 @@
-"""Call the compiled function again: does its code get reused, and if not, which guards failed?"""
+"""Call the compiled function again: is its code reused, and if not, which guards failed?"""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ from inductor_lab.debug.explore.what_if import call_of
 
 @dataclass(frozen=True, eq=False)
 class Again:
-    """One more call.  `capture` is what TorchDynamo did in it: empty if the code was reused."""
+    """One more call.  `capture` records what TorchDynamo did: empty if the code was reused."""
 
     capture: Capture
     result: Any
 
     @property
     def hit(self) -> bool:
-        """Did all guards of some earlier compilation hold?
+        """Did all guards of an earlier compilation hold?
 
-        Without an operator on tensors, TorchDynamo compiles and keeps nothing: no hit either.
+        False if the function has no tensor operator: then TorchDynamo compiles and keeps nothing.
         """
         return not (self.capture.bytecode or self.capture.recompiles)
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The guards that failed, one for each earlier compilation; none after a hit."""
+        """The failed guards, one for each earlier compilation; empty after a hit."""
         return tuple(dict.fromkeys(map(str, self.capture.recompiles)))
 
     def __str__(self) -> str:
         if self.hit:
             return "hit: the compiled code was reused"
-        return "\n".join(self.reasons) or "compiled: torch knows of no earlier code any more"
+        return "\n".join(self.reasons) or "compiled: torch no longer has any earlier code"
 
 
 def call_again(compilation: Record, *args: Any, **kwargs: Any) -> Again:
-    """`Compilation.again`, which says what it does."""
+    """Implements `Compilation.again`."""
     with calling("again", call_of(compilation), args, kwargs):
         return called_again(compilation, *args, **kwargs)
 
 
 def called_again(compilation: Record, *args: Any, **kwargs: Any) -> Again:
-    """The call, with arguments that are known to be possible."""
+    """Make the call, with arguments that have been checked."""
     call, compiled = call_of(compilation), compilation.compiled
-    assert compiled is not None, "what has its call has its function"
+    assert compiled is not None, "a compilation with a call has a function"
     with (
         torch.set_grad_enabled(call.with_grad),
         torch_api.fresh_compile(call.sizes),

@@ -1,4 +1,4 @@
-"""The guard that failed, in words: what the call had, and what the compiled code was made for."""
+"""Describe a failed guard: the value in the call, and the value that the code was compiled for."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _WORDS = (
     (r"___check_type_id\((?P<it>.+?), .*", "the type of {it} changed"),
     (r"___check_obj_id\((?P<it>.+?), .*", "{it} is a different object"),
 )  # fmt: skip
-"""TorchDynamo's texts, and what they tell.  A text that is none of them is a condition."""
+"""TorchDynamo's messages and our sentences.  A message that matches none of them is a condition."""
 
 
 def in_words(recompile: Recompile) -> str:
-    """One sentence about the guard; the condition itself where there is none.
+    """One sentence about the failed guard, or its condition if no sentence matches.
 
     >>> reason = "tensor 'x' size mismatch at index 0. expected 4, actual 5"
     >>> in_words(Recompile("0/1", "0/0", reason, None))

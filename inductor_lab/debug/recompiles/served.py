@@ -1,6 +1,7 @@
-"""Which compiled code each call ran.
+"""Record which compiled code each call runs.
 
-TorchDynamo's own code begins with a note after it is compiled, one call of Python:
+When TorchDynamo has compiled a function, a call that notes its compile id is added at the start of
+the bytecode:
 
 ```
 RESUME                 RESUME
@@ -8,7 +9,7 @@ LOAD_FAST x      →     LOAD_CONST <note of 0/1>; CALL; POP_TOP
 ...                    LOAD_FAST x
                        ...
 ```
-so a call that finds its code compiled is seen too, whatever its backend.
+So calls that reuse compiled code are recorded too, for every backend.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ _load_const = optional(_CODE + "create_load_const")
 _transform = optional(_CODE + "transform_code_object")
 CAN_NOTE = not missing("which code serves a call")
 MOST_RUNS = 200_000
-"""So many runs of compiled code are kept; later ones are counted."""
+"""At most this many runs of compiled code are stored; later runs are only counted."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call from outside into compiled code.
+    """One call from user code into compiled code.
 
-    number    1 is the first of the block
-    when      seconds since the block began
-    served    the compile ids of the code that it ran, in order: several after a graph break
-    compiled  those among them that were compiled for this call
+    number    its number in the block, starting with 1
+    when      seconds since the start of the block
+    served    the compile ids of the code that it ran, in order: several if there are graph breaks
+    compiled  the compile ids that were compiled in this call
     """
 
     number: int
@@ -64,7 +65,7 @@ class _Run:
 
 @dataclass(eq=False)
 class Served:
-    """What ran, in order; `changed` is called after each run."""
+    """The recorded runs, in order; `changed` is called after each run."""
 
     changed: Callable[[], None] | None = None
     left_out: int = 0
@@ -73,7 +74,7 @@ class Served:
     _over: bool = False
 
     def noting(self, compile_id: str, code: CodeType) -> CodeType | None:
-        """The same code with a note at its start; None where this torch cannot rewrite code."""
+        """The same code with a note at its start; None if this torch cannot rewrite code."""
         if not CAN_NOTE:
             return None
 
@@ -101,11 +102,11 @@ class Served:
             self.changed()
 
     def close(self) -> None:
-        """Code that stays compiled notes nothing more."""
+        """Stop recording; compiled code that continues to exist notes nothing."""
         self._over, self.changed = True, None
 
     def calls(self, began: float) -> tuple[Call, ...]:
-        """The runs put together: what compiled code calls belongs to the call that it is in."""
+        """Group runs into calls: a run inside another run belongs to the same call."""
         found: list[list[_Run]] = []
         open_call: dict[int, list[_Run]] = {}
         for run in tuple(self._runs):
@@ -124,7 +125,7 @@ class Served:
 
 
 def stretches(calls: Sequence[Call]) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """`(first, last, compile ids)` of calls one after the other that ran the same code."""
+    """`(first, last, compile ids)` of consecutive calls that ran the same code."""
     for served, run in groupby(calls, key=lambda call: call.served):
         same = list(run)
         yield same[0].number, same[-1].number, served

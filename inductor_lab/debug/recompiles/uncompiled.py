@@ -1,7 +1,7 @@
-"""How often code runs in eager mode that TorchDynamo compiles no more, after too many versions.
+"""Count calls that run in eager mode because the recompile limit was reached.
 
-Such a call leaves no trace of torch's: Python runs the function as it stands.  So, once there is
-such code, Python's own profiling hook tells of each call.
+Torch reports nothing about such a call: Python runs the original function.  So once there is such
+code, Python's profiling hook (`sys.setprofile`) counts each call.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import torch
 
 
 class Uncompiled:
-    """Counts runs of the code in `runs`, in threads that met it and those begun afterwards.
+    """Counts runs of the code objects in `runs`.
 
-    A profiler of the user's stays where it is; then nothing is counted.
+    Covers the threads in which a call was refused, and threads that start later.  If the user has
+    installed a profiler, it stays installed and nothing is counted.
     """
 
     def __init__(self) -> None:
@@ -27,7 +28,7 @@ class Uncompiled:
         self._hook = torch.compiler.disable(self._called)
 
     def watch(self, code: CodeType) -> None:
-        """From now on; also the call that has just been refused."""
+        """Count runs of `code`, including the call that has just been refused."""
         self.runs.setdefault(code, 0)
         if sys.getprofile() is None:
             sys.setprofile(self._hook)
@@ -40,7 +41,7 @@ class Uncompiled:
             self.runs[frame.f_code] += 1
 
     def close(self) -> None:
-        """Nobody is profiled any more; a hook of another thread leaves at its next event."""
+        """Stop profiling; the hook of another thread is removed at its next event."""
         self._over = True
         for get, put in ((sys.getprofile, sys.setprofile),
                          (threading.getprofile, threading.setprofile)):  # fmt: skip

@@ -1,5 +1,4 @@
-"""What is compiled while a program runs: when, why again, how long its call was held, and which
-code served each call.
+"""Report what is compiled while a program runs: when, why, for how long, and what each call ran.
 
     with lab.recompiles() as seen:
         for batch in batches:
@@ -16,7 +15,7 @@ compiles: 2, 1.05 s of 3.20 s; recompiles: 1
 4 to 100: 0/1
 ```
 
-In a notebook it shows itself as a timeline; `lab.recompiles(live=True)` draws it while the block
+In a notebook it is displayed as a timeline; `lab.recompiles(live=True)` updates it while the block
 runs.
 """
 
@@ -41,22 +40,22 @@ from inductor_lab.debug.recompiles.served import Call, Served, stretches
 from inductor_lab.debug.recompiles.uncompiled import Uncompiled
 
 WHOLE = "entire_frame_compile"
-"""The phase of TorchDynamo's that holds all others of one compilation."""
+"""TorchDynamo's phase that contains all other phases of one compilation."""
 TOO_MANY = "it has as many versions as torch._dynamo.config.recompile_limit allows"
 MOST_LINES = 20
-"""Of stretches of calls, as text."""
+"""Maximum number of lines about calls in the printed text."""
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """One compilation of one stretch of Python.
+    """One compilation of one frame.
 
-    compile_id   TorchDynamo's: `0/1` is the second one of its first frame
+    compile_id   TorchDynamo's compile id: `0/1` is the second compilation of the first frame
     function     its name
-    when         seconds since the block began
-    seconds      for which TorchDynamo held the call
-    reasons      the guards that failed, one for each version that was there; none the first time
-    refused      nothing came of it, as after too many versions: such calls run in eager mode
+    when         seconds since the start of the block
+    seconds      how long TorchDynamo blocked the call
+    reasons      the failed guards, one for each existing version; empty for the first compilation
+    refused      nothing was compiled, for example at the recompile limit: calls run in eager mode
     """
 
     compile_id: str
@@ -68,7 +67,7 @@ class Compiled:
 
     @property
     def again(self) -> bool:
-        """Was there code that could not be used?"""
+        """Is this a recompile: did guards of existing code fail?"""
         return bool(self.reasons)
 
     def __str__(self) -> str:
@@ -81,7 +80,7 @@ class Compiled:
 
 @dataclass(eq=False)
 class Recompiles(Shown):
-    """Every compilation of a block so far, in order, whoever's backend it is for."""
+    """Every compilation in a block so far, in order, for every backend."""
 
     began: float = field(default_factory=time.time)
     ended: float | None = None
@@ -92,18 +91,18 @@ class Recompiles(Shown):
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """Each call into code that was compiled in the block, and what it ran."""
+        """Each call of code that was compiled in the block, and the code that it ran."""
         return self._served.calls(self.began)
 
     @property
     def more_calls(self) -> int:
-        """Calls that came after so many that they are only counted."""
+        """The number of calls that are counted but not stored, because there are too many."""
         return self._served.left_out
 
     @property
     def eager_calls(self) -> Mapping[str, int]:
-        """By function: calls past the limit of versions (`torch._dynamo.config.recompile_limit`)
-        that found no version of theirs, and ran in eager mode."""
+        """By function: calls that matched no version and ran in eager mode, because the function
+        had reached `torch._dynamo.config.recompile_limit`."""
         found: Counter[str] = Counter()
         for code, runs in tuple(self._uncompiled.runs.items()):
             found[code.co_name] += runs
@@ -111,7 +110,7 @@ class Recompiles(Shown):
 
     @property
     def compiled(self) -> tuple[Compiled, ...]:
-        """In the order in which they began."""
+        """The compilations in the order in which they began."""
         by_id: dict[str, list[events.Event]] = {}
         for event in self._heard:
             by_id.setdefault(event.compile_id, []).append(event)
@@ -137,7 +136,7 @@ class Recompiles(Shown):
         return Compiled(compile_id, name, when, seconds, tuple(reasons), refused=code is None)
 
     def _look_for_refusal(self, event: events.Event) -> None:
-        """Where a compilation is over and nothing came of it, calls run in eager mode from now."""
+        """After a compilation without a result, count calls that run in eager mode."""
         entry = json.loads(event.payload)
         over = entry["name"] == WHOLE and entry["ph"] == "E"
         code = self._of_frame(event.compile_id)
@@ -145,13 +144,13 @@ class Recompiles(Shown):
             self._uncompiled.watch(code)
 
     def _of_frame(self, compile_id: str) -> CodeType | None:
-        """The code of another version of the same frame."""
+        """The code of an earlier version of the same frame."""
         frame = compile_id.rpartition("/")[0]
         return next((c for name, c in self._code.items() if name.rpartition("/")[0] == frame), None)
 
     @property
     def seconds(self) -> float:
-        """Of the block, until now if it still runs."""
+        """The duration of the block, until now if it is still running."""
         return (self.ended or time.time()) - self.began
 
     def __repr__(self) -> str:
@@ -175,13 +174,13 @@ class Recompiles(Shown):
         for first, last, served in found[:MOST_LINES]:
             yield f"{first if first == last else f'{first} to {last}'}: {' '.join(served)}"
         if len(found) > MOST_LINES:
-            yield f"and {len(found) - MOST_LINES} stretches more"
+            yield f"and {len(found) - MOST_LINES} more ranges of calls"
         for name, runs in self.eager_calls.items():
             yield f"{counted(runs, 'call')} of {name} ran in eager mode: {TOO_MANY}"
 
 
 class _Listener(logging.Handler):
-    """Hears of compilations, and notes in their code what it serves."""
+    """Receives TorchDynamo's compile events, and adds notes to compiled code."""
 
     def __init__(self, seen: Recompiles) -> None:
         super().__init__(logging.DEBUG)
@@ -191,7 +190,7 @@ class _Listener(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         metadata: Mapping[str, object] = getattr(record, "metadata", None) or {}
         event = events.Event(metadata, getattr(record, "payload", None))
-        if "dynamo_start" in metadata:  # the last of all hooks, so that others see torch's own code
+        if "dynamo_start" in metadata:  # register last, so that other hooks see torch's own code
             self._hook.remove()
             self._hook = torch_logs.on_bytecode(self._compiled)
         if "chromium_event" in metadata or event.is_artifact("recompile_reasons"):
@@ -212,19 +211,19 @@ class _Listener(logging.Handler):
 @checked
 @contextmanager
 def recompiles(live: bool = False) -> Iterator[Recompiles]:
-    """Watch what TorchDynamo compiles in the block, of all threads and for all backends, and which
-    code each call runs.
+    """Record what TorchDynamo compiles in the block and which code each call runs.
 
-    Code that is there already stays; a call that finds it leaves no trace.  C++ kernels of ours may
-    be compiled beside Python, so a first call can take longer than TorchDynamo held it.  Calls that
-    run in eager mode, after too many versions, are counted in `eager_calls`.  `live` draws the
-    timeline in the output of a notebook's cell while the block runs.
+    All threads and all backends are recorded.  Calls that run code compiled before the block are
+    not recorded.  inductor_lab may compile C++ kernels in the background, so a first call can take
+    longer than TorchDynamo blocked it.  Calls that run in eager mode because of the recompile limit
+    are counted in `eager_calls`.  `live` updates a timeline in the output of a notebook cell while
+    the block runs.
     """
     seen = Recompiles()
     listener = _Listener(seen)
     view = draw("live_recompiles", seen) if live else None
     if view is not None:
-        seen._served.changed = view.told
+        seen._served.changed = view.update
     try:
         with torch_logs.traces_to(listener):
             yield seen
