@@ -110,7 +110,8 @@ def measure_all(given: argparse.Namespace) -> None:
         result = one(workload, names, given)
         done = (*done, result)
         saving.save(path, chart(given.setting, done))
-        print(f"{given.setting:8} {time.perf_counter() - start:5.1f} s  {told(result)}", flush=True)
+        seconds = time.perf_counter() - start
+        print(f"{given.setting:8} {seconds:5.1f} s  {progress_line(result)}", flush=True)
 
 
 def one(workload: Workload, names: Sequence[str], given: argparse.Namespace) -> BenchResult:
@@ -125,7 +126,7 @@ def one(workload: Workload, names: Sequence[str], given: argparse.Namespace) -> 
     return with_first_calls(result, firsts)
 
 
-def told(result: BenchResult) -> str:
+def progress_line(result: BenchResult) -> str:
     """A line of progress for a workload."""
     times = [f"{report.TITLES.get(n, n)} {result.timings.median_ms(n):.3f}"
              for n in result.timings.seconds]  # fmt: skip

@@ -1,1 +1,1 @@
-"""A class on JupyterHub: its configuration, and how many students a machine bears."""
+"""A class on JupyterHub: its configuration, and a load test."""

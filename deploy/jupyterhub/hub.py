@@ -1,6 +1,6 @@
-"""A JupyterHub as a class has it, in a folder of its own: same limits, no system users.
+"""Start a JupyterHub with the limits of a class in its own folder, without system users.
 
-The configuration is `jupyterhub_config.py`; only who may come in, and as whom they work, is other.
+The configuration is `jupyterhub_config.py`; only authentication and users differ.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ c.JupyterHub.load_roles = [dict(name="load", services=["load"], scopes=[
 
 @dataclass(frozen=True)
 class Hub:
-    """A hub that answers at `address`; `token` may start servers and use them."""
+    """A hub at `address`; `token` allows starting and using servers."""
 
     address: str
     token: str
@@ -51,9 +51,9 @@ class Hub:
 
 @contextlib.contextmanager
 def running(folder: Path, shared: Path) -> Iterator[Hub]:
-    """A hub with its files in `folder`, whose users share the class cache `shared`.
+    """Run a hub with its files in `folder`, whose users share the class cache `shared`.
 
-    Raises RuntimeError, with the end of its log, if it does not come up.
+    Raises RuntimeError with the end of its log if it does not start.
     """
     port, hub_port, proxy_port = free_ports(3)
     token = secrets.token_hex(32)
@@ -85,11 +85,11 @@ def _wait_for(hub: Hub) -> None:
             urllib.request.urlopen(f"{hub.address}/hub/health", timeout=10).close()
             return
         time.sleep(0.2)
-    raise RuntimeError(f"JupyterHub did not come up:\n{hub.log.read_text()[-4000:]}")
+    raise RuntimeError(f"JupyterHub did not start:\n{hub.log.read_text()[-4000:]}")
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nobody listens to now."""
+    """Different ports that are free now."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

@@ -1,7 +1,7 @@
-"""How a class fares on this machine: `make hub`, or `python -m deploy.jupyterhub.load --users 30`.
+"""Load test of a class: `make hub`, or `python -m deploy.jupyterhub.load --users 30`.
 
-Starts the real JupyterHub, lets students come over a minute, each with a server and a kernel of its
-own, and run a tutorial through the proxy; prints what they waited for, and what they needed.
+Starts the real JupyterHub.  Students connect within a minute, each with a server and a kernel, and
+run a tutorial through the proxy.  Prints waiting times and memory.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SAMPLED = 10.0
 
 @dataclass(frozen=True)
 class Load:
-    """What became of a class.
+    """The result of a load test.
 
-    bytes_of  proportional set size of each student's server and kernel at the end: a page that
-              several processes share counts for each by its part
-    most      bytes of all processes of the hub together, at the most
+    bytes_of  proportional set size of each student's server and kernel at the end: a page shared
+              by several processes is divided among them
+    most      maximum total bytes of all processes of the hub
     """
 
     visits: tuple[Visit, ...]
@@ -72,21 +72,21 @@ class Load:
         return "\n".join(lines)
 
 
-def _row(name: str, values: Sequence[float], told: Callable[[float], str]) -> str:
+def _row(name: str, values: Sequence[float], text_of: Callable[[float], str]) -> str:
     if not values:
         return f"{name:22}{'-':>10}{'-':>10}"
-    return f"{name:22}{told(statistics.median(values)):>10}{told(max(values)):>10}"
+    return f"{name:22}{text_of(statistics.median(values)):>10}{text_of(max(values)):>10}"
 
 
 def load(users: int, notebook: Path, over: float, shared: Path) -> Load:
-    """Let `users` come over so many seconds and run a notebook."""
+    """Let `users` students connect over `over` seconds and run a notebook."""
     cells = [c.source for c in nbformat.read(notebook, as_version=4).cells if c.cell_type == "code"]
     with tempfile.TemporaryDirectory(prefix="hub-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         names = [f"student{number}" for number in range(users)]
         for user in names:
             (folder / user / "course").mkdir(parents=True)
-        # in a thread: the caller's may have an event loop that runs
+        # in a thread, because the caller's thread may have a running event loop
         with running(folder, shared) as hub, ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, _class(hub, names, cells, over)).result()
 
@@ -108,7 +108,7 @@ async def _class(hub: Hub, names: Sequence[str], cells: Sequence[str], over: flo
 
 
 def memory(process: int) -> dict[str, int]:
-    """Bytes of a process and all below it, by the student they work for ("" for the hub's own)."""
+    """Bytes of a process and its children, by student ("" for the hub's own processes)."""
     found: dict[str, int] = defaultdict(int)
     root = psutil.Process(process)
     for one in [root, *root.children(recursive=True)]:
@@ -121,7 +121,7 @@ def memory(process: int) -> dict[str, int]:
 
 
 def filled(folder: Path, notebook: Path) -> Path:
-    """A class cache with what a notebook compiles, for kernels of one thread."""
+    """A class cache with the compiled code of a notebook, for kernels with one thread."""
     command = Path(sys.executable).with_name("inductor-lab")
     env = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run([command, "warm", notebook, "--into", folder], env=env, check=True)
@@ -129,12 +129,12 @@ def filled(folder: Path, notebook: Path) -> Path:
 
 
 def main() -> int:
-    """Print what a class waited for; 1 if anything failed, or took more than ten minutes."""
+    """Print the waiting times; returns 1 if anything failed or took more than ten minutes."""
     parser = argparse.ArgumentParser(prog="python -m deploy.jupyterhub.load", description=__doc__)
     parser.add_argument("--users", type=int, default=30)
     parser.add_argument("--notebook", type=Path, default=TUTORIAL)
-    parser.add_argument("--over", type=float, default=60.0, help="seconds in which they come")
-    parser.add_argument("--cache", type=Path, help="of the class; none: an empty one is filled")
+    parser.add_argument("--over", type=float, default=60.0, help="seconds for all to connect")
+    parser.add_argument("--cache", type=Path, help="the class cache; default: a new one is filled")
     given = parser.parse_args()
     cores, free = os.cpu_count(), psutil.virtual_memory().available / 2**30
     print(f"{given.users} students, {given.notebook.name}; {cores} cores, {free:.1f} GiB free")

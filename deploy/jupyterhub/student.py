@@ -20,7 +20,7 @@ POLL = 0.5
 
 @dataclass
 class Visit:
-    """What a student saw; times are seconds since the student came."""
+    """The measurements of a student; times are seconds since the student connected."""
 
     name: str
     started: float | None = None
@@ -31,7 +31,7 @@ class Visit:
 
 
 async def visit(hub: Hub, name: str, cells: Sequence[str], after: float) -> Visit:
-    """Come `after` seconds, start a server, run the cells; the kernel stays."""
+    """Connect after `after` seconds, start a server, run the cells; the kernel keeps running."""
     await asyncio.sleep(after)
     seen, came = Visit(name), time.monotonic()
     headers = {"Authorization": f"token {hub.token}"}
@@ -73,7 +73,7 @@ async def _run(
 
 
 async def _run_cell(socket: Any, cell: str, seen: Visit, came: float) -> None:
-    """Send a cell and read what it says until the kernel is idle again."""
+    """Send a cell and read its messages until the kernel is idle."""
     identity = uuid.uuid4().hex
     header = {"msg_id": identity, "msg_type": "execute_request", "username": seen.name,
               "session": seen.name, "version": "5.3"}  # fmt: skip
@@ -84,23 +84,23 @@ async def _run_cell(socket: Any, cell: str, seen: Visit, came: float) -> None:
     async for message in socket:
         if message.type is not aiohttp.WSMsgType.TEXT:
             continue
-        told = json.loads(message.data)
-        if told["parent_header"].get("msg_id") != identity:
+        reply = json.loads(message.data)
+        if reply["parent_header"].get("msg_id") != identity:
             continue
-        kind, what = told["msg_type"], told["content"]
+        kind, what = reply["msg_type"], reply["content"]
         if kind == "error":
             seen.errors.append(f"{what['ename']}: {what['evalue']}")
         elif seen.picture is None and PICTURE in what.get("data", {}):
             seen.picture = time.monotonic() - came
         elif kind == "status" and what["execution_state"] == "idle":
             return
-    raise RuntimeError(f"the kernel of {seen.name} went away")
+    raise RuntimeError(f"the kernel of {seen.name} died")
 
 
 async def _asked(
     web: aiohttp.ClientSession, how: str, address: str, body: dict[str, Any] | None = None
 ) -> Any:
-    """An answer as JSON; raises RuntimeError for one that says no."""
+    """The response as JSON; raises RuntimeError for an error status."""
     async with web.request(how, address, json=body) as answer:
         text = await answer.text()
         if answer.status >= 400:

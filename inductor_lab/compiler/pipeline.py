@@ -265,7 +265,7 @@ class GraphCompiler:
         """Return the partition with the bytes that autograd saves in eager mode, if known."""
         if self.split is None or self.eager is None:
             return self.split
-        return replace(self.split, bytes_if_all_saved=self.eager.kept_beside_inputs)
+        return replace(self.split, bytes_if_all_saved=self.eager.kept_without_inputs)
 
     def _phase(self, name: str, run: Callable[[], T], module: GraphModule | None = None) -> T:
         """Run a phase; `module` has the nodes that an error can refer to."""

@@ -88,11 +88,11 @@ def test_kept_bytes_equal_those_of_eager_hooks(function) -> None:
     assert result.grad_fn is not None and graph.eager is not None and graph.partition is not None
     given = {tensor.data_ptr() for tensor in inputs}
     kept = sum(storage.nbytes() for storage in held.values())
-    beside_inputs = sum(s.nbytes() for place, s in held.items() if place not in given)
-    assert 0 < beside_inputs < kept
-    assert (graph.eager.kept, graph.eager.kept_beside_inputs) == (kept, beside_inputs)
-    assert graph.partition.bytes_if_all_saved == beside_inputs
-    assert f"eager keeps {beside_inputs:,}" in str(graph.partition)
+    without_inputs = sum(s.nbytes() for place, s in held.items() if place not in given)
+    assert 0 < without_inputs < kept
+    assert (graph.eager.kept, graph.eager.kept_without_inputs) == (kept, without_inputs)
+    assert graph.partition.bytes_if_all_saved == without_inputs
+    assert f"eager keeps {without_inputs:,}" in str(graph.partition)
 
 
 def test_eager_keeps_12_000_bytes_of_sin_and_cos_squared() -> None:
@@ -119,7 +119,7 @@ def test_gradients_inside_transforms_are_counted() -> None:
     without, both = (lab.inspect(torch.func.hessian(cubes), t).eager for t in (x.detach(), x))
     assert without is not None and without.kept == 0
     assert both is not None and both.kernels > without.kernels
-    assert both.kept_inputs == 32 and both.kept_beside_inputs > 0
+    assert both.kept_inputs == 32 and both.kept_without_inputs > 0
 
 
 @pytest.mark.parametrize("function", [trig, norm, attention, conditions])

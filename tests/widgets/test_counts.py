@@ -110,7 +110,7 @@ def test_counts_are_those_of_torch(name: str) -> None:
     c = lab.inspect(function, *inputs)
     (graph,) = c.graphs
     assert graph.eager is not None
-    told = graph.eager.kernels, graph.eager.bytes, graph.eager.kept_beside_inputs
+    told = graph.eager.kernels, graph.eager.bytes, graph.eager.kept_without_inputs
     calls, moved, kept = in_eager(function, inputs)
     assert told[:2] == (calls, moved)
     if graph.partition is not None:

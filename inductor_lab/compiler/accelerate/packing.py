@@ -8,7 +8,7 @@ The packed copy must always be up to date.  A version counter cannot ensure this
 `p.data.add_(1)`, NumPy and DLPack do not increment it.  Therefore a packed weight is made
 *copy-on-write*: we hold a clone that shares its memory.  When torch is asked for a writable
 pointer, it first moves the weight to new memory.  As long as weight and clone have the same
-address, nobody has written to the weight.  So a call only compares the address.
+address, the weight has not been written.  So a call only compares the address.
 
 This does not detect writes through a pointer obtained *earlier*.  Therefore a weight is packed only
 if it is a parameter that requires a gradient (NumPy refuses these), if nothing else refers to its

@@ -51,7 +51,7 @@ class EagerCost:
         return self.bytes_read + self.bytes_written
 
     @property
-    def kept_beside_inputs(self) -> int:
+    def kept_without_inputs(self) -> int:
         return self.kept - self.kept_inputs
 
     def __add__(self, other: EagerCost) -> EagerCost:

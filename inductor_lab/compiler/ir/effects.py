@@ -10,11 +10,11 @@ from enum import Enum
 
 
 class Effect(Enum):
-    """What the planner of memory and order has to know of a call.
+    """What the planner of memory and order must know about a call.
 
-    FRESH       none: its results are in memory of their own
+    FRESH       no effect: its results are in new memory
     MAY_ALIAS   a result may be a view of an argument
-    KEPT        it runs even if nobody reads its results: it draws random numbers, prints or checks
+    KEPT        it runs even if its results are not used: it draws random numbers, prints or checks
     COLLECTIVE  all ranks take part; it reads its arguments until its results are waited for
     WAIT        it waits for a collective
     """

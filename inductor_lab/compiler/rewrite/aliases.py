@@ -1,7 +1,7 @@
 """Which nodes share memory, and when one node may replace another.
 
-AOTAutograd has told its caller which outputs are new memory and what their strides are.  So a
-rewrite that keeps all values may still be wrong: `return x * 1` must not become `return x`.
+AOTAutograd has recorded which outputs are new memory, and their strides.  So a rewrite that keeps
+all values may still be wrong: `return x * 1` must not become `return x`.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Executable:
         return tuple(k.choice for k in known if getattr(k, "choice", None) is not None)
 
     def __post_init__(self) -> None:
-        # This tells torch that the call takes one list.  It must be in the dict of the instance,
+        # With this attribute, torch passes one list.  It must be in the dict of the instance,
         # because torch copies this dict when it wraps a backward.
         object.__setattr__(self, "_boxed_call", True)
 

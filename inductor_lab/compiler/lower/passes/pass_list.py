@@ -3,7 +3,7 @@
 `lower/graph.py` makes the simplest program: a nest or a call for each operator.
 
     keep_checks        x[rows[i0]], of which only one is read  →  all rows are checked
-    dead_steps         buf0 = sin(x), which nobody reads       →  nothing
+    dead_steps         buf0 = sin(x), which is never read      →  nothing
     split_softmax      m = max(x); s = sum(exp(x - m))         →  both in one pass over x
     split_reductions   a sum of 16777216 elements              →  512 sums of parts, and their sum
     in_place           buf0 = c; buf1 = buf0, buf1[3] = x      →  c[3] = x

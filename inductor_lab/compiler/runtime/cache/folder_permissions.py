@@ -44,7 +44,7 @@ def trust_problem(folder: Path) -> str:
 def entry_trust_problem(root: Path, entry: Path) -> str:
     """Return why files of `entry`, in a folder shared by several users, must not be loaded, or "".
 
-    They can be loaded if root or the user owns all of them, and nobody else can write to them.
+    They can be loaded if root or the user owns all of them, and no other user can write to them.
     """
     if not hasattr(os, "geteuid"):
         return "this system does not report file permissions"
