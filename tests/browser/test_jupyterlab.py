@@ -94,7 +94,7 @@ def test_hover_lights_up_what_became_of_a_line(notebook):
 def test_keys_stay_in_the_explorer(notebook):
     """`d d` deletes a cell in JupyterLab; `[`, `]` and `d` are keys of the explorer."""
     for part in (".lab-text", ".lab-header h1", ".lab-trail", ".lab-rail h2"):
-        notebook.locator(f"{SOURCE} {part}").first.click()
+        notebook.locator(f".lab-explorer:has({SOURCE}) {part}").first.click()
         for _ in range(3):
             notebook.keyboard.press("d")
         assert notebook.locator(".jp-Notebook .jp-CodeCell").count() >= len(CELLS), part
