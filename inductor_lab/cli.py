@@ -103,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         debug = commands.add_parser(name, help=what)
         debug.add_argument("function", metavar="FILE:FUNCTION")
         debug.add_argument("--args", help="a Python expression: the tuple of arguments")
+        debug.add_argument("--stock", action="store_true", help="of stock torch.compile")
         debug.add_argument("--limit", type=seconds, default=60.0, help="seconds for compiled code")
         debug.set_defaults(run=run)
     debug.add_argument("--folder", type=Path, default=Path("minified"), help="of the script")
@@ -192,11 +193,15 @@ def _explain(given: argparse.Namespace) -> int:
     return 0
 
 
+def _compiler(given: argparse.Namespace) -> str:
+    return "stock" if given.stock else "inductor_lab"
+
+
 def _blame(given: argparse.Namespace) -> int:
     from inductor_lab import blame
 
     fn, args = load_function(given.function, given.args)
-    found = blame(fn, *args, limit=given.limit)
+    found = blame(fn, *args, limit=given.limit, compiler=_compiler(given))
     print(str(found))
     return 0 if found.right else 1
 
@@ -205,7 +210,9 @@ def _minify(given: argparse.Namespace) -> int:
     from inductor_lab import minify
 
     fn, args = load_function(given.function, given.args)
-    found = minify(fn, *args, limit=given.limit, folder=given.folder, tell=print)
+    found = minify(
+        fn, *args, limit=given.limit, folder=given.folder, tell=print, compiler=_compiler(given)
+    )
     print(found.script)
     print(f"written to {found.folder}/")
     return 1

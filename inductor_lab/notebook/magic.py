@@ -84,6 +84,8 @@ ARGUMENTS = (
     argument("--blame", action="store_true",
              help="report the first wrong stage, value and line, if any; the calls themselves run "
                   "uncompiled, and the last result is kept in _lab_blame"),
+    argument("--stock", action="store_true",
+             help="with --blame: check stock torch.compile, with --mode and --dynamic"),
     argument("--profile", action="store_true",
              help="show the time of each kernel, of libraries, and of Python"),
     argument("--against", default="eager,inductor",
@@ -131,8 +133,12 @@ class LabMagics(Magics):
         )
         if given.target and (given.bench or given.profile):
             raise UsageError("%%compile times code on this machine; leave --target out")
+        if given.stock and not given.blame:
+            raise UsageError("--stock goes with --blame; lab.inspect(f, x, compiler='stock') "
+                             "shows what stock did")  # fmt: skip
         if given.blame:
-            return self._blame(cell, options, " ".join(given.arguments))
+            compiler = "stock" if given.stock else "inductor_lab"
+            return self._blame(cell, options, compiler, " ".join(given.arguments))
         inspected = Inspected(options)
         try:
             with recompiles() as seen:
@@ -149,11 +155,11 @@ class LabMagics(Magics):
             display(seen)
         return ran
 
-    def _blame(self, cell: str, options: Options, arguments: str) -> Any:
+    def _blame(self, cell: str, options: Options, compiler: str, arguments: str) -> Any:
         """Run the cell, and show which stage of its calls is wrong."""
         from inductor_lab.debug.blame.cell import Blamed
 
-        blamed = Blamed(options)
+        blamed = Blamed(options, compiler)
         ran = run_calling(self.shell, cell, blamed, arguments)
         display(*blamed.found)
         self._names[LAST_BLAME] = blamed.found[-1] if blamed.found else None

@@ -20,7 +20,10 @@ from inductor_lab.compiler.base.observer import Observer, Stopwatch, in_order
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.capture.dynamo_listener import recording
 from inductor_lab.compiler.capture.events import Event
+from inductor_lab.compiler.capture.fx_graph import FxGraph
+from inductor_lab.compiler.capture.fx_to_record import fx_graph
 from inductor_lab.compiler.capture.source import function_source
+from inductor_lab.compiler.records import Call
 from inductor_lab.compiler.torch_door import torch_api, torch_logs
 from inductor_lab.stock.graphs import stock_graph
 from inductor_lab.stock.phases import by_compiler
@@ -62,10 +65,11 @@ def inspect_stock(
     """
     watch = Stopwatch(also=observer)
     dynamic = options.dynamic
-    backend = _backend(options.mode, dynamic)
+    captured: list[FxGraph] = []
+    backend = _backend(options.mode, dynamic, captured)
     compiled = torch.compile(fn, backend=backend, fullgraph=options.fullgraph, dynamic=dynamic)
-    sizes: dict[Any, Any] = {}
-    fresh = torch_api.fresh_compile(sizes)
+    call = Call(fn, args, dict(kwargs), options, torch.is_grad_enabled(), _inspect_again)
+    fresh = torch_api.fresh_compile(call.sizes)
     with recording(_everything) as record, fresh, _settings():
         with _logs(record.events), watch.phase("total"):
             result = compiled(*args, **kwargs)
@@ -85,22 +89,32 @@ def inspect_stock(
         torch_version=str(torch.__version__),
         result=result,
         compiled=compiled,
-        arguments=(args, dict(kwargs), torch.is_grad_enabled()),
-        sizes=sizes,
+        call=call,
+        as_captured=tuple(captured),
     )
+
+
+def _inspect_again(
+    fn: Callable[..., Any], *args: Any, options: Options, **kwargs: Any
+) -> StockCompilation:
+    return inspect_stock(fn, args, kwargs, options)
 
 
 def _everything(metadata: Mapping[str, Any]) -> bool:
     return "str" not in metadata
 
 
-def _backend(mode: str, dynamic: bool | None) -> Callable[..., Any]:
-    """Stock's compiler as a new backend, so that code compiled earlier is not reused."""
+def _backend(
+    mode: str, dynamic: bool | None, captured: list[FxGraph]
+) -> Callable[..., Any]:
+    """Stock's compiler as a new backend, so that code compiled earlier is not reused; it adds the
+    graphs that it is given to `captured`."""
     inductor = importlib.import_module("torch._inductor")
     compile_fx = importlib.import_module("torch._inductor.compile_fx").compile_fx
     patches = inductor.list_mode_options(mode, dynamic) if mode != "default" else {}
 
     def backend(module: torch.fx.GraphModule, inputs: Any) -> Callable[..., Any]:
+        captured.append(fx_graph(module, f"graph{len(captured)}"))
         compiled: Callable[..., Any] = compile_fx(module, inputs, config_patches=patches or None)
         return compiled
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from inductor_lab.api.arguments import Seconds, checked
 from inductor_lab.compiler.autograd.graphs import JointGraph
 from inductor_lab.compiler.base.display import Shown, counted, write_report
 from inductor_lab.compiler.base.observer import Phase
@@ -20,6 +21,7 @@ from inductor_lab.compiler.capture.capture import Capture
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.capture.source import SourceFile
 from inductor_lab.compiler.codegen.kernel import Code
+from inductor_lab.compiler.records import Call
 from inductor_lab.saved import saving
 from inductor_lab.saved.trace import write_trace
 
@@ -154,13 +156,14 @@ class StockGraph(Shown):
         return "\n".join([str(self.captured), *(f"# {part.name}\n{part}" for part in self.parts)])
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class StockCompilation(Shown):
     """One call compiled by stock `torch.compile`, or one compile id of a trace log.
 
-    The fields are those of `Compilation`.  `problems` lists what could not be read.  `arguments`
-    are those of the live call: args, kwargs, and whether gradients were enabled.  `sizes` is
-    TorchDynamo's record of the sizes of its arguments.
+    The fields are those of `Compilation`.  `problems` lists what could not be read.  `as_captured`
+    has the graphs of a live call as TorchDynamo gave them to stock: those of `graphs` are parsed
+    from text.
     """
 
     name: str
@@ -173,8 +176,8 @@ class StockCompilation(Shown):
     problems: tuple[str, ...] = ()
     result: Any = field(default=None, metadata={"live": True})
     compiled: Any = field(default=None, metadata={"live": True})
-    arguments: Any = field(default=None, metadata={"live": True})
-    sizes: dict[Any, Any] = field(default_factory=dict, metadata={"live": True})
+    call: Call | None = field(default=None, metadata={"live": True})
+    as_captured: tuple[FxGraph, ...] = field(default=(), metadata={"live": True})
 
     @property
     def parts(self) -> tuple[StockPart, ...]:
@@ -249,6 +252,22 @@ class StockCompilation(Shown):
         """
         measured: StockCompilation = perform("measured_stock", self, seconds)
         return measured
+
+    def again(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the compiled function with these arguments: was its code reused?  If not, why?
+
+        Raises NotRunnable for a compilation that was loaded.
+        """
+        return perform("call_again", self, *args, **kwargs)
+
+    def blame(self, *args: Any, limit: Seconds = 60.0, **kwargs: Any) -> Any:
+        """Find the first wrong stage of the inspected call, or of a call with these arguments.
+
+        Also reports a call that used code compiled for other conditions (a stale guard).  `limit`
+        is the time limit of compiled code in seconds.  Raises NotRunnable for a compilation that
+        was loaded.
+        """
+        return perform("blame_again", self, *args, limit=limit, **kwargs)
 
     def save(self, path: str | Path) -> Path:
         """Write all data (JSON, no pickle) to `path`, for `lab.load`; raises CannotWrite."""

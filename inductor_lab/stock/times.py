@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from inductor_lab.bench.jobs import Job
-from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.debug.explore.what_if import call_of
 from inductor_lab.stock.stock_compilation import StockCompilation, StockPart
 
 LIBRARIES = "extern_kernels"
@@ -32,16 +32,13 @@ Ticks = dict[str, list[float]]
 
 def measured_stock(compilation: StockCompilation, seconds: float) -> StockCompilation:
     """Implements `StockCompilation.measure`."""
-    if compilation.compiled is None or compilation.arguments is None:
-        raise NotRunnable(
-            f"{compilation.name} was loaded from a file: it has no code",
-            todo='call lab.inspect(f, x, compiler="stock") again, and measure that compilation',
-        )
-    args, kwargs, with_grad = compilation.arguments
+    call = call_of(compilation)
     trained = any(graph.backward is not None for graph in compilation.graphs)
     clocks: dict[int, Ticks] = {id(part): {} for part in compilation.parts}
-    with torch.set_grad_enabled(with_grad):
-        run = Job(compilation.compiled, args, kwargs, backward=None if trained else False)
+    with torch.set_grad_enabled(call.with_grad):
+        run = Job(
+            compilation.compiled, call.args, call.kwargs, backward=None if trained else False
+        )
         run()
         rounds = _rounds(run, compilation.parts, clocks, seconds)
     return replace(

@@ -1,9 +1,13 @@
-"""Blame of random programs ends in a verdict; `python -m tests.fuzz.blame` does 500."""
+"""Blame of random programs ends in a verdict; `python -m tests.fuzz.blame` does 500.
+
+Blame of stock reports no fault for programs that stock compiles correctly.
+"""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.fuzz import blame_stock
 from tests.fuzz.blame import blame_programs
 
 
@@ -21,3 +25,19 @@ def test_any_program_is_blamed() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_sixty_programs_are_blamed() -> None:
     blamed(60, 8)
+
+
+def check_stock(count: int, seed: int) -> None:
+    verdicts, false = blame_stock.blame_programs(count, seed)
+    assert not false, "\n".join(false)
+    assert verdicts.total() == count and verdicts["right"] + verdicts["rounding"] >= count * 0.8
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_stock_is_not_blamed_for_correct_programs() -> None:
+    check_stock(1, 3)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_stock_is_not_blamed_for_two_hundred_correct_programs() -> None:
+    check_stock(200, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -15,16 +14,11 @@ from inductor_lab.compiler.capture.fx_to_record import fx_graph
 from inductor_lab.compiler.torch_door.torch_api import size_hint
 from inductor_lab.debug.blame.blame_result import Fault, Verdict
 from inductor_lab.debug.blame.findings import Findings
-from inductor_lab.debug.blame.first_nonfinite import births_in
-from inductor_lab.debug.blame.float64_reference import Reference
 from inductor_lab.debug.blame.lost_writes import (
-    Reads,
     behind_result,
     written_instead,
-    written_reads,
 )
 from inductor_lab.debug.blame.part import PartCheck
-from inductor_lab.debug.blame.run_graphs import is_random
 from inductor_lab.debug.blame.stages import (
     Difference,
     GraphRun,
@@ -36,15 +30,12 @@ from inductor_lab.debug.blame.stages import (
     run_graph,
     span_of,
 )
-from inductor_lab.debug.compare.compare_results import as_numbers, first_wrong, worst_ulp
+from inductor_lab.debug.blame.watch_call import Site
+from inductor_lab.debug.compare.compare_results import first_wrong, worst_ulp
 from inductor_lab.debug.compare.values import copies, tangent, widened
-from inductor_lab.debug.isolate import Tell, apart
-
-CALLS = 3
-"""Calls of the compiled graph: what differs from call to call is a race."""
 
 
-class Analysis(Findings):
+class Analysis(Findings[Site]):
     """`run` finds the first fault of one graph."""
 
     def run(self) -> Fault | None:
@@ -56,7 +47,7 @@ class Analysis(Findings):
                 f"{', '.join(sorted(self.random))} draws random numbers, ours are not eager's: "
                 "the compiler's stages are compared with one another"
             )
-        self._call_compiled()
+        self.call_compiled()
         fault = self._decomposed()
         for name, part in self.site.called.items():
             if fault is None:
@@ -64,45 +55,7 @@ class Analysis(Findings):
         for name in self.site.parts.keys() - self.site.called.keys():
             says = "not called: no result of the call has a gradient"
             self.row(f"{self.where}.{name}", "compiled", "unknown", says)
-        return fault or self._unexplained()
-
-    @cached_property
-    def random(self) -> frozenset[str]:
-        """The graph's nodes that draw random numbers."""
-        return frozenset(node.name for node in self.site.module.graph.nodes if is_random(node))
-
-    @cached_property
-    def reference(self) -> Reference:
-        site = self.site
-        found = Reference.of(site.module, site.inputs, site.names, site.with_grad)
-        if found.exact is None:
-            self.notes.append(f"float64 cannot be the referee ({found.why}): eager is")
-        return found
-
-    @cached_property
-    def captured(self) -> GraphRun:
-        """Every value of the captured graph."""
-        site = self.site
-        plain = [v.detach() if isinstance(v, torch.Tensor) else v for v in copies(site.inputs)]
-        wide = [v.detach() if isinstance(v, torch.Tensor) else v for v in widened(site.inputs)]
-        return run_graph(site.captured, plain, wide, self.random)
-
-    # ---- the compiled code as a whole ----------------------------------------------------------
-
-    def _call_compiled(self) -> None:
-        site, reference = self.site, self.reference
-
-        def work(tell: Tell) -> None:
-            for _ in range(CALLS):
-                tell({name: as_numbers(value) for name, value in site.run(None).items()})
-
-        self.whole = apart(work, self.limit)
-        if self.whole.how == "returned" and not self.random:
-            for got in self.whole.told:
-                judged = reference.judge(got)
-                if not self.results or first_wrong(self.results) is None:
-                    self.results = judged
-        self.births = list(births_in(self.site.captured, self.captured, "eager", self.where))
+        return fault or self.unexplained()
 
     # ---- ATen's operators ----------------------------------------------------------------------
 
@@ -147,6 +100,11 @@ class Analysis(Findings):
         self.row(self.where, stage, "raises" if self.failed else "unknown", says)
         return Fault("raises", self.where, stage, says) if self.failed else None
 
+    @property
+    def graphs(self) -> Sequence[FxGraph]:
+        joint = self.site.compiler.joint
+        return [self.site.captured, *([joint.graph] if joint else [])]
+
     def _where_decomposed(self, stage: str) -> tuple[str, Difference | None]:
         exact = self.captured.exact
         if exact is None:
@@ -176,11 +134,6 @@ class Analysis(Findings):
         found = first_lost(site.captured, self.captured.exact, later, values)
         return written_instead(site.captured, found, self.reads, values)
 
-    @cached_property
-    def reads(self) -> Reads:
-        """What nodes of the captured graph read of what others wrote."""
-        return written_reads(self.site.module, widened(self.site.inputs))
-
     def _wrong_half(self, joint: GraphRun) -> Difference | None:
         """The first node of a half that is not what it is in the joint graph."""
         assert joint.exact is not None, "halves are compared in float64"
@@ -202,26 +155,6 @@ class Analysis(Findings):
             given = [node.name for node in part.graph.nodes if node.op == "placeholder"]
             found = {**dict(zip(given, self.site.compiler.given[name], strict=True)), **found}
         return {**_no_tangents(joint.graph), **found} if joint else found
-
-    # ---- what no stage explains ----------------------------------------------------------------
-
-    def _unexplained(self) -> Fault | None:
-        ended = self.whole
-        assert ended is not None, "the compiled code was called"
-        wrong = first_wrong(self.results)
-        verdict: Verdict = "rounding"
-        if all(judged.kind == "equal" for judged in self.results.values()):
-            verdict = "right"
-        if ended.how == "returned" and wrong is None:
-            self.row(self.where, "compiled", verdict, "all together", worst_ulp(self.results))
-            return None
-        outcomes: dict[str, Verdict] = {
-            "raised": "raises", "crashed": "crashes", "hung": "hangs", "returned": "wrong",
-        }  # fmt: skip
-        verdict = outcomes[ended.how]
-        says = f"{wrong[0]}: {wrong[1]}" if wrong and ended.how == "returned" else str(ended)
-        self.row(self.where, "compiled", verdict, says)
-        return Fault(verdict, self.where, "compiled", f"{says}; every stage by itself is right")
 
     def _raised(self, error: Exception) -> Fault:
         """The compiler gave up: in which phase, at which operator."""

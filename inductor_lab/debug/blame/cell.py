@@ -14,8 +14,8 @@ class Blamed:
     """Blames a function's first call, and makes every call uncompiled: code that is wrong may end
     the process."""
 
-    def __init__(self, options: Options) -> None:
-        self.options = options
+    def __init__(self, options: Options, compiler: str = "inductor_lab") -> None:
+        self.options, self.compiler = options, compiler
         self.found: list[Blame] = []
         self._known: set[int] = set()
 
@@ -23,5 +23,6 @@ class Blamed:
         __tracebackhide__ = True
         if id(fn) not in self._known:
             self._known.add(id(fn))
-            self.found.append(blame(fn, *args, options=self.options, **kwargs))
+            found = blame(fn, *args, options=self.options, compiler=self.compiler, **kwargs)
+            self.found.append(found)
         return fn(*args, **kwargs)

@@ -39,6 +39,7 @@ from inductor_lab.debug.blame.stages import (
     wrong_rule,
 )
 from inductor_lab.debug.blame.tree_stages import ITERATIONS, THOROUGH, TooManyIterations, TreeCheck
+from inductor_lab.debug.blame.watch_call import Site
 from inductor_lab.debug.compare.precision import Judged, judge
 from inductor_lab.debug.compare.values import copies, widened
 from inductor_lab.debug.isolate import Ended, Tell, apart
@@ -50,7 +51,7 @@ SEED = 1
 class PartCheck:
     """`run` finds the first fault of one part; rows, values and births go to what is `found`."""
 
-    def __init__(self, found: Findings, part: CompiledPart, where: str) -> None:
+    def __init__(self, found: Findings[Site], part: CompiledPart, where: str) -> None:
         self.found, self.part, self.where = found, part, where
         self.given: Sequence[Any] = found.site.compiler.given[part.name]
         nodes = part.graph.module.graph.nodes

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode
 from inductor_lab.debug.blame.blame_result import Blame, Fault, StageRow
-from inductor_lab.debug.blame.watch_call import watch
+from inductor_lab.debug.blame.watch_call import CallSite, watch_with
 from inductor_lab.debug.compare.compare_results import first_wrong, judge_all
 from inductor_lab.debug.compare.values import copied_call, named_results, taken_apart
 from inductor_lab.debug.explore.what_if import call_of
 from inductor_lab.debug.recompiles.call_again import called_again
+from inductor_lab.stock.stock_compilation import StockCompilation
 
 if TYPE_CHECKING:
     from inductor_lab.compiler.records import Record
 
 
+class CaptureOnly(CallSite):
+    """A graph that is captured and not compiled."""
+
+    def compile(self, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return self.first_call
+
+
 def stale_guard(
-    compilation: Record, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    compilation: Record | StockCompilation, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Blame | None:
     """What to blame if the compiled function answers this call with code that does not fit it."""
     call = call_of(compilation)
@@ -33,8 +41,12 @@ def stale_guard(
     wrong = first_wrong(judged)
     if wrong is None or not again.hit:
         return None
-    now = watch(call.fn, args, kwargs, call.options)
-    old, new = compilation.capture.graphs, [site.captured for site in now.sites]
+    now = watch_with(CaptureOnly, call.fn, args, kwargs, call.options)
+    new = [site.captured for site in now.sites]
+    if isinstance(compilation, StockCompilation):
+        old = compilation.as_captured
+    else:
+        old = compilation.capture.graphs
     changed = _first_change(old, new)
     if changed is None:
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch.fx import GraphModule
@@ -83,16 +83,15 @@ def written(values: Sequence[Any], inputs: Sequence[Any], part: CompiledPart) ->
 
 
 @dataclass
-class Site:
+class CallSite:
     """One captured graph with the inputs of its first call.
 
-    compiled   the graph's function, by our compiler; None where `error` was raised in its place
+    compiled   the graph's function, by a compiler; None where `error` was raised in its place
     """
 
     number: int
     module: GraphModule
     captured: FxGraph
-    compiler: Watched
     compiled: Callable[..., Any] | None = None
     error: Exception | None = None
     inputs: list[Any] = field(default_factory=list)
@@ -105,6 +104,34 @@ class Site:
         found = [n.name for n in self.captured.nodes if n.op == "placeholder"]
         return [name.removeprefix("l_").removesuffix("_") or name for name in found]
 
+    def compile(self, inputs: Sequence[Any]) -> Callable[..., Any]:
+        """The graph's function; `inputs` are those of the capture."""
+        raise NotImplementedError
+
+    def run(self, stage: Stage | None) -> Outcome:
+        """Call the compiled function with a stage in it (None: the compiled code)."""
+        raise NotImplementedError
+
+    def first_call(self, *given: Any) -> Any:
+        """What the function itself is given: what the captured graph computes by torch."""
+        self.calls += 1
+        if self.calls == 1:
+            self.inputs, self.with_grad = copies(given), torch.is_grad_enabled()
+        return Keeping(self.module, keep=False).run_graph(given)
+
+
+@dataclass
+class Site(CallSite):
+    """A graph compiled by our compiler."""
+
+    options: Options = field(default_factory=Options)
+
+    def __post_init__(self) -> None:
+        self.compiler = Watched(self.options, keep=True, number=self.number)
+
+    def compile(self, inputs: Sequence[Any]) -> Callable[..., Any]:
+        return self.compiler.compile(self.module, inputs, self.captured.name)
+
     @property
     def parts(self) -> Mapping[str, CompiledPart]:
         return self.compiler.parts
@@ -116,21 +143,16 @@ class Site:
         return {name: part for name, part in self.parts.items() if name in given}
 
     def run(self, stage: Stage | None) -> Outcome:
-        """Call the compiled function with a stage in it (None: the compiled code)."""
         assert self.compiled is not None, "a graph that was not compiled has no stages"
         self.compiler.stage = stage
         return call(self.compiled, copies(self.inputs), self.names, self.with_grad)
 
-    def first_call(self, *given: Any) -> Any:
-        """What the function itself is given: what the captured graph computes by torch."""
-        self.calls += 1
-        if self.calls == 1:
-            self.inputs, self.with_grad = copies(given), torch.is_grad_enabled()
-        return Keeping(self.module, keep=False).run_graph(given)
+
+S = TypeVar("S", bound=CallSite)
 
 
 @dataclass(frozen=True)
-class Watching:
+class Watching(Generic[S]):
     """A call that was captured: its graphs, and what differs from eager where they are run.
 
     differs   the first thing that the captured graphs have left otherwise than eager; with its name
@@ -138,7 +160,7 @@ class Watching:
     silent    results that cannot be compared, in a sentence each
     """
 
-    sites: tuple[Site, ...]
+    sites: tuple[S, ...]
     capture: Capture
     differs: tuple[str, Judged] | None
     varies: tuple[str, Judged] | None
@@ -147,18 +169,28 @@ class Watching:
 
 def watch(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], options: Options
-) -> Watching:
+) -> Watching[Site]:
     """Capture and compile one call; an exception of `fn` itself comes through."""
-    sites: list[Site] = []
+
+    def site(number: int, module: GraphModule, captured: FxGraph) -> Site:
+        return Site(number, module, captured, options=options)
+
+    return watch_with(site, fn, args, kwargs, options)
+
+
+def watch_with(
+    make: Callable[[int, GraphModule, FxGraph], S], fn: Callable[..., Any], args: tuple[Any, ...],
+    kwargs: Mapping[str, Any], options: Options,
+) -> Watching[S]:  # fmt: skip
+    """The same with a compiler of your choice: `make` gives the site of each captured graph."""
+    sites: list[S] = []
 
     def backend(module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         number = len(sites)
-        compiler = Watched(options, keep=True, number=number)
-        captured = fx_graph(module, f"graph{number}")
-        site = Site(number, module, captured, compiler)
+        site = make(number, module, fx_graph(module, f"graph{number}"))
         sites.append(site)
         try:
-            site.compiled = compiler.compile(module, inputs, captured.name)
+            site.compiled = site.compile(inputs)
         except Exception as error:
             site.error = error
         return site.first_call

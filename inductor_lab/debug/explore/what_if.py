@@ -5,20 +5,34 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from inductor_lab.compiler.base.display import Shown
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.compiler.base.options import Options, names
+from inductor_lab.compiler.capture.capture import Capture
 from inductor_lab.compiler.records import AnyRecord, Call, CompiledPart, Record
 from inductor_lab.compiler.torch_door.torch_api import pytree
 
 Pairs = Iterable[tuple[str, ...]]
 
 
-def call_of(compilation: Record) -> Call:
+class Inspected(Protocol):
+    """A compilation by inductor_lab or by stock: what is needed to repeat its call."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def capture(self) -> Capture: ...
+    @property
+    def compiled(self) -> Callable[..., Any] | None: ...
+    @property
+    def call(self) -> Call | None: ...
+
+
+def call_of(compilation: Inspected) -> Call:
     """The inspected call; raises NotRunnable for a compilation loaded from a file."""
     if compilation.call is None:
         raise NotRunnable(

@@ -12,7 +12,7 @@ import torch
 from torch.fx import GraphModule
 
 from inductor_lab.api.arguments import Count, Seconds, checked
-from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments, BadOption
 from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.values import copied_call, copies
@@ -38,6 +38,7 @@ def minify(
     limit: Seconds = LIMIT,
     jobs: Count = 2,
     tell: Callable[[str], None] | None = print,
+    compiler: str = "inductor_lab",
     **kwargs: Any,
 ) -> Minified:
     """Shrink the graph of a failing call to the few nodes that make it fail, and write it down.
@@ -48,12 +49,17 @@ def minify(
     folder   where to write `repro.py`, its inputs and a saved compilation
     limit    seconds for one candidate; `jobs` are tried at a time, each in a process of its own
     tell     is given a line for each step; None: silence
+    compiler "stock": the backend is torch's own, and the script needs only torch
 
     Ctrl-C ends it with the smallest graph so far.  Raises BadArguments if nothing fails, and if
     what fails is no graph (code that is used again although a guard should have failed:
     `lab.blame`).
     """
     started = time.monotonic()
+    if compiler not in ("inductor_lab", "stock"):
+        raise BadOption("compiler", compiler, "'inductor_lab' or 'stock'")
+    if compiler == "stock":
+        backend = "inductor"
 
     def say(line: str) -> None:
         if tell is not None:
@@ -78,7 +84,7 @@ def minify(
     )  # fmt: skip
     if folder is None:
         return found
-    return replace(found, folder=write_files(found, Path(folder), limit))
+    return replace(found, folder=write_files(found, Path(folder), limit, compiler))
 
 
 class _Shrinking:

@@ -12,7 +12,7 @@ import torch
 
 from inductor_lab.compiler.base.display import write_errors
 from inductor_lab.debug.faults.seeding import ACTIVE
-from inductor_lab.debug.isolate import Tell, apart
+from inductor_lab.debug.isolate import apart
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES
 from inductor_lab.debug.minify.minified import Minified
@@ -148,7 +148,9 @@ def _spelled_out(value: torch.Tensor) -> bool:
     return whole and value.numel() <= INLINE and not value.dtype.is_complex
 
 
-def write_files(minified: Minified, folder: Path, limit: float) -> Path:
+def write_files(
+    minified: Minified, folder: Path, limit: float, compiler: str = "inductor_lab"
+) -> Path:
     """`repro.py` with the inputs that it loads, `log.txt`, and the saved compilation if the
     compiler and the call get so far within `limit` seconds; raises CannotWrite."""
     candidate = minified.candidate
@@ -160,15 +162,15 @@ def write_files(minified: Minified, folder: Path, limit: float) -> Path:
         for number, value in enumerate(candidate.inputs):
             if isinstance(value, torch.Tensor) and "torch.load" in _input(number, value):
                 torch.save(value.detach(), folder / f"input{number}.pt")
-    apart(lambda tell: _save(candidate, folder, tell), limit)
+    apart(lambda tell: _save(candidate, folder, compiler), limit)
     return folder
 
 
-def _save(candidate: Candidate, folder: Path, tell: Tell) -> None:
+def _save(candidate: Candidate, folder: Path, compiler: str) -> None:
     from inductor_lab.api.backend import inspect
 
     def first_call(*given: Any) -> Any:
         return candidate.module(*given)
 
-    inspect(first_call, *candidate.inputs).save(folder / "compilation.lab.json")
+    inspect(first_call, *candidate.inputs, compiler=compiler).save(folder / "compilation.lab.json")
     sys.stdout.flush()

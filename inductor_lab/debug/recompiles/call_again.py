@@ -18,7 +18,7 @@ from inductor_lab.compiler.capture.dynamo_listener import recording
 from inductor_lab.compiler.records import Record
 from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.debug.explore.run_stages import calling
-from inductor_lab.debug.explore.what_if import call_of
+from inductor_lab.debug.explore.what_if import Inspected, call_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +47,13 @@ class Again:
         return "\n".join(self.reasons) or "compiled: torch no longer has any earlier code"
 
 
-def call_again(compilation: Record, *args: Any, **kwargs: Any) -> Again:
-    """Implements `Compilation.again`."""
+def call_again(compilation: Inspected, *args: Any, **kwargs: Any) -> Again:
+    """Implements `Compilation.again` and `StockCompilation.again`."""
     with calling("again", call_of(compilation), args, kwargs):
         return called_again(compilation, *args, **kwargs)
 
 
-def called_again(compilation: Record, *args: Any, **kwargs: Any) -> Again:
+def called_again(compilation: Inspected, *args: Any, **kwargs: Any) -> Again:
     """Make the call, with arguments that have been checked."""
     call, compiled = call_of(compilation), compilation.compiled
     assert compiled is not None, "a compilation with a call has a function"

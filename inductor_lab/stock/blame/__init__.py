@@ -1,0 +1,1 @@
+"""Which stage of stock torch.compile is the first that is wrong."""
