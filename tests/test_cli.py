@@ -60,7 +60,7 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.err
 
 
-def test_mistakes_are_told_in_a_sentence(tmp_path: Path, mine: Path, capsys) -> None:
+def test_mistakes_are_reported_in_a_sentence(tmp_path: Path, mine: Path, capsys) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("# read me")
     assert "README.md is not a Python file" in answer(capsys, "explain", f"{readme}:f")
@@ -110,16 +110,17 @@ def test_a_function_that_runs_later_is_refused(tmp_path: Path, capsys, text: str
 ])  # fmt: skip
 def test_paths_that_cannot_be(capsys, arguments: list[str], said: str) -> None:
     assert cli.main(arguments) == 2
-    told = capsys.readouterr().err
-    assert said in told and "Errno" not in told and "\n  give " in told
+    error = capsys.readouterr().err
+    assert said in error and "Errno" not in error and "\n  give " in error
 
 
 def test_a_call_with_no_graph_has_nothing_to_generate(mine: Path, capsys) -> None:
     mine.write_text("import torch\n\ndef f(x):\n    return len(x)\n")
     assert cli.main(["explain", f"{mine}:f", "--args", "(torch.ones(3),)"]) == 0
-    told = capsys.readouterr().out
-    assert "nothing to generate: no operator on tensors was captured, or only views of them" in told
-    assert "% generated" not in told
+    printed = capsys.readouterr().out
+    expected = "nothing to generate: no operator on tensors was captured, or only views of them"
+    assert expected in printed
+    assert "% generated" not in printed
 
 
 def test_a_program_that_ends_itself(mine: Path, capsys) -> None:

@@ -1,4 +1,4 @@
-"""Each pass can be left out: the result is correct, and the ablation measures what it costs."""
+"""Each pass can be disabled: the result stays correct, and the ablation measures the effect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inductor_lab.compiler.base.errors import BadOption, NotRunnable
 from inductor_lab.compiler.base.passes import optional
 
 
-def test_the_passes_of_a_pooling_are_told() -> None:
+def test_the_ablation_of_a_pooling_lists_its_passes() -> None:
     x = torch.randn(2, 8, 96, 96)
     compilation = lab.inspect(lambda x: F.max_pool2d(x, 3, 2, 1), x)
     table = compilation.ablation(seconds=0.1)
@@ -26,7 +26,7 @@ def test_the_passes_of_a_pooling_are_told() -> None:
 
 
 def function(x: torch.Tensor, y: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Something to do for passes of every level."""
+    """A function that passes of every level change."""
     scanned = (x.exp().cumsum(-1), x.sum(0), x.argmax(-1), x.amax(-1))
     written = x.clone()
     written[3] = 1.0
@@ -47,24 +47,24 @@ def check_without(name: str) -> None:
     assert all(name not in part.passes for part in found.parts)
 
 
-def test_the_program_has_work_for_every_level() -> None:
+def test_passes_of_every_level_change_the_program() -> None:
     changed = set(lab.inspect(function, *ARGUMENTS).parts[0].passes)
     assert all(changed & table.keys() for table in LISTS.values())
 
 
 @pytest.mark.parametrize("name", ["identities", "dead_steps", "fuse", "columns"])
-def test_a_pass_of_each_level_may_be_left_out(name: str) -> None:
+def test_a_pass_of_each_level_can_be_disabled(name: str) -> None:
     assert any(name in table for table in LISTS.values())
     check_without(name)
 
 
 @pytest.mark.parametrize("level", LISTS)
-def test_every_pass_may_be_left_out(level: str) -> None:
+def test_every_pass_can_be_disabled(level: str) -> None:
     for name in sorted(optional(LISTS[level])):
         check_without(name)
 
 
-def test_without_any_pass_there_is_the_simplest_form_of_each_level() -> None:
+def test_without_passes_each_level_has_its_simplest_form() -> None:
     x = torch.randn(64, 1000)
     found = lab.inspect(lambda x: x.softmax(-1) * 1, x, options={"passes_off": "all"})
     torch.testing.assert_close(found.result, x.softmax(-1))
@@ -75,7 +75,7 @@ def test_without_any_pass_there_is_the_simplest_form_of_each_level() -> None:
     assert {name for trees in part.trees for name in trees.passes} == {"number"}
 
 
-def test_what_cannot_be_taken_out_is_refused(tmp_path) -> None:
+def test_an_ablation_that_cannot_run_is_refused(tmp_path) -> None:
     compilation = lab.inspect(lambda x: x + 1, torch.randn(8))
     with pytest.raises(BadOption, match="tilse"):
         compilation.what_if(passes_off=["tilse"])

@@ -1,4 +1,4 @@
-"""`lab.bench`: who takes part, what is compared, what a user gets when something goes wrong."""
+"""`lab.bench`: the contenders, the comparison, and the reports of errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def whole(known_limits) -> BenchResult:
     )
 
 
-def test_compile_times_and_steady_state_are_apart(whole) -> None:
+def test_compile_times_and_steady_state_are_separate(whole) -> None:
     eager, ours, tuned = whole.contenders
     assert eager.compile is None
     for contender in (ours, tuned):
@@ -48,22 +48,22 @@ def test_compile_times_and_steady_state_are_apart(whole) -> None:
     assert whole.complete
 
 
-def test_a_mode_that_changes_nothing_says_so(whole) -> None:
+def test_a_mode_that_changes_nothing_has_a_note(whole) -> None:
     assert whole.contenders[1].note == ""
     assert whole.contenders[2].note == "changes nothing here: same code as inductor_lab"
 
 
-def test_such_a_mode_is_not_warned_of_as_well(known_limits: None) -> None:
+def test_a_mode_with_a_note_has_no_warning(known_limits: None) -> None:
     warn_of_mode.cache_clear()
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         found = lab.bench(wave, torch.ones(9), against=["eager"], modes=["max-autotune"], **QUICK)
     assert found.contenders[1].agrees
-    assert [w for w in told if w.category is NothingToChange] == []
+    assert [w for w in warned if w.category is NothingToChange] == []
 
 
-def test_it_says_so_of_code_that_comes_from_disk(known_limits: None) -> None:
-    """The second compile of each contender finds its graph there."""
+def test_code_from_disk_also_has_the_note(known_limits: None) -> None:
+    """The second compile of each contender loads its graph from disk."""
     with functorch_config.patch(enable_autograd_cache=True):
         found = lab.bench(
             wave,
@@ -79,10 +79,10 @@ def test_it_says_so_of_code_that_comes_from_disk(known_limits: None) -> None:
 
 
 LATER = "timed at another moment"
-"""What the text says where a call took longer or shorter while its kernels were timed."""
+"""The note if a call took a different time while its kernels were timed."""
 
 
-def test_kernels_stand_against_the_limits_of_the_machine(whole) -> None:
+def test_kernels_are_compared_with_the_limits_of_the_machine(whole) -> None:
     assert [step.name.startswith("cpp_fused") for step in whole.steps] == [True, True]
     table = whole.tables[1]
     known = whole.limits is not None and not whole.limits.doubt
@@ -90,7 +90,7 @@ def test_kernels_stand_against_the_limits_of_the_machine(whole) -> None:
     assert len(table.rows) == 2
 
 
-def test_roofs_that_nobody_knows_have_no_columns() -> None:
+def test_unknown_roofs_have_no_columns() -> None:
     known = StepTime("cpp_fused_add_0", True, 2e-3, 0.1, 4_000_000, 1_000, 1e-3)
     columns = roofline_table((known,)).columns
     table = roofline_table((replace(known, roof=None),))
@@ -100,13 +100,13 @@ def test_roofs_that_nobody_knows_have_no_columns() -> None:
 
 
 def test_kernels_and_calls_do_not_contradict_each_other(whole) -> None:
-    """Shown once: a kernel of 47 µs inside a call of 7.7 ms, at 4,496 % of its roof."""
+    """A page once showed a kernel of 47 µs in a call of 7.7 ms, at 4,496 % of its roof."""
     call = whole.timings.median_ms("inductor_lab") / 1e3
     assert (LATER in str(whole)) or sum(step.seconds for step in whole.steps) < APART * call
     assert all(step.share is None or step.share <= 1.05 for step in whole.steps)
 
 
-def test_kernels_of_another_moment_are_said_to_be(whole) -> None:
+def test_a_note_reports_kernels_timed_under_other_conditions(whole) -> None:
     x = torch.randn(2000)
     found = timed(lab.inspect(wave, x), 0)
     later = replace(found.compilation, call_seconds=7.7e-3)
@@ -147,7 +147,7 @@ def test_a_step_that_keeps_state_agrees_has_its_kernels_and_trains_nothing() -> 
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_the_gradient_is_taken_where_there_is_one() -> None:
+def test_the_gradient_is_timed_if_there_is_one() -> None:
     x = torch.randn(200, requires_grad=True)
     for against in ("eager", "aot_eager"):
         result = lab.bench(wave, x, against=against, backward=None, seconds=0.02, kernels=False)
@@ -169,11 +169,11 @@ def test_saved_and_loaded(whole, tmp_path) -> None:
     assert lab.bench.load(whole.save(tmp_path / "bench.json")) == whole
 
 
-def test_the_cache_is_the_users_own_again(whole) -> None:
+def test_the_cache_of_the_user_is_restored(whole) -> None:
     assert not any("lab-bench-" in value for value in os.environ.values())
 
 
-def test_any_backend_and_any_function_may_take_part() -> None:
+def test_any_backend_and_any_function_can_be_compared() -> None:
     def by_hand(x):
         return torch.sin(2 * x + 2)
 
@@ -183,7 +183,7 @@ def test_any_backend_and_any_function_may_take_part() -> None:
     assert all(contender.agrees for contender in result.contenders)
 
 
-def test_stock_takes_part() -> None:
+def test_stock_can_be_compared() -> None:
     result = lab.bench(wave, torch.randn(100), **QUICK)
     assert [c.name for c in result.contenders] == ["eager", "inductor", "inductor_lab"]
     assert not any(c.failure for c in result.contenders)
@@ -199,7 +199,7 @@ def test_arrays_and_keywords() -> None:
     assert result.contenders[1].agrees and result.work == "norm(float64[100], 2.0)"
 
 
-def test_wrong_results_are_said_beside_the_speed() -> None:
+def test_the_verdict_reports_wrong_results() -> None:
     def wrong(x):
         return wave(x) + 0.5
 
@@ -208,7 +208,7 @@ def test_wrong_results_are_said_beside_the_speed() -> None:
     assert "but its results differ by" in result.verdict("wrong")
 
 
-def test_random_numbers_are_no_wrong_result() -> None:
+def test_random_results_are_not_wrong_results() -> None:
     def noisy(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.dropout(x, 0.5)
 
@@ -223,7 +223,7 @@ def test_random_numbers_are_no_wrong_result() -> None:
     assert not still.contenders[1].agrees
 
 
-def test_a_compiler_that_fails_stands_in_the_table() -> None:
+def test_a_failing_compiler_is_listed_in_the_table() -> None:
     @torch.compiler.disable
     def opaque(x):
         return x.sin()
@@ -236,7 +236,7 @@ def test_a_compiler_that_fails_stands_in_the_table() -> None:
     assert failed.failure in str(result) and result.timings.rounds >= 7
 
 
-def test_the_functions_own_error_comes_through() -> None:
+def test_an_error_of_the_function_is_passed_on() -> None:
     def bad(x):
         raise ZeroDivisionError("mine")
 
@@ -255,7 +255,7 @@ def test_bad_requests() -> None:
         lab.bench(wave, torch.ones(4), against=["eager"], **{**QUICK, "backward": True})
 
 
-def test_arguments_that_a_function_changes_are_left_alone() -> None:
+def test_arguments_of_the_user_are_not_changed() -> None:
     x = torch.zeros(10)
     result = lab.bench(lambda x: x.add_(1), x, against=["eager"], **QUICK)
     assert x.sum() == 0 and result.contenders[1].agrees
@@ -309,7 +309,7 @@ def test_ctrl_c_keeps_what_was_measured(stop_at) -> None:
         assert result.contenders[1].compile.cold > 0
 
 
-def test_the_module_can_be_called_and_asked() -> None:
+def test_the_bench_module_is_callable() -> None:
     import inductor_lab.bench.timing  # noqa: F401
 
     assert lab.bench.sweep is not None and callable(lab.bench)

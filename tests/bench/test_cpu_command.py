@@ -1,4 +1,4 @@
-"""`make bench`: a workload from end to end; what is said about slow, wrong and failed ones."""
+"""`make bench`: a workload from end to end; reports of slow, wrong and failed workloads."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def test_findings_name_means_and_everything_slow() -> None:
     slow = result("slow", **{EAGER: 1.0, STOCK: 4.0, OURS: 2.0, COPY: 0.5})
     near = result("near", "model", **{EAGER: 1.0, STOCK: 1.0, OURS: 1.04})
     broken = failure(KERNELS[0], "out of memory")
-    told = list(report.findings("default", (fast, slow, near, broken)))
-    assert told == [
+    findings = list(report.findings("default", (fast, slow, near, broken)))
+    assert findings == [
         "default: kernel, geometric mean of 2: 4.24x stock's speed",
         "default: kernel, geometric mean of 2: 1.41x eager's speed",
         "default: model, geometric mean of 1: 0.96x stock's speed",
@@ -86,7 +86,7 @@ def test_findings_name_means_and_everything_slow() -> None:
     ]
 
 
-def test_a_wrong_result_is_told_and_not_timed() -> None:
+def test_a_wrong_result_is_reported_and_not_timed() -> None:
     wrong = Contender(STOCK, error=0.5, agrees=False)
     found = BenchResult("w", "kernel", HERE, (Contender(EAGER), wrong, Contender(OURS)),
                         Timings({EAGER: (2e-3,) * 3, OURS: (1e-3,) * 3}))  # fmt: skip
@@ -95,6 +95,6 @@ def test_a_wrong_result_is_told_and_not_timed() -> None:
     assert report.ratio(found, STOCK) is None
 
 
-def test_workloads_have_names_of_their_own() -> None:
+def test_workloads_have_unique_names() -> None:
     names = [workload.name for workload in WORKLOADS]
     assert len(set(names)) == len(names)

@@ -1,4 +1,4 @@
-"""The benchmark of several ranks, on one: what is counted, and what is said of a wrong way."""
+"""The benchmark of several ranks, run on one rank: its counts, and reports of wrong contenders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from benchmarks.distributed import (
 )
 
 
-def test_what_is_exposed_is_what_no_work_hides() -> None:
+def test_exposed_communication_has_no_concurrent_work() -> None:
     sent, work = merged([(0, 4), (2, 6), (10, 12)]), merged([(5, 11)])
     assert sent == [(0, 6), (10, 12)] and total(sent) == 8
     assert common(sent, work) == 2
@@ -49,7 +49,7 @@ def test_the_first_step_under_the_profiler_is_not_counted() -> None:
     assert found == {"wire": 4, "hidden": 2, "exposed": 2, "profiled": 10}
 
 
-def test_what_a_program_calls_a_stretch_of_time_is_no_work_of_a_gpu() -> None:
+def test_user_annotations_do_not_count_as_gpu_work() -> None:
     steps = [event(f"{STEP} {n}", 10 * n, 10 * n + 10) for n in range(2)]
     there = [event(f"{STEP} 1", 11, 19, is_user_annotation=True, **GPU),
              event("FSDP::all_gather", 10, 18, is_user_annotation=True, **GPU)]  # fmt: skip
@@ -59,7 +59,7 @@ def test_what_a_program_calls_a_stretch_of_time_is_no_work_of_a_gpu() -> None:
     assert found == {"wire": 4, "hidden": 1, "exposed": 3, "profiled": 10}
 
 
-def test_the_table_says_how_ours_does_beside_stock_and_what_failed() -> None:
+def test_the_table_compares_with_stock_and_lists_failures() -> None:
     found: dict[str, Any] = {
         "eager": {"ms": 5.0, "wire": 2.0, "exposed": 1.0, "first": 0.5},
         STOCK: {"ms": 4.0, "wire": 2.0, "exposed": 0.5, "samples": [4, 4, 4]},
@@ -71,7 +71,7 @@ def test_the_table_says_how_ours_does_beside_stock_and_what_failed() -> None:
     assert "off by 0.3" in failed and "times as fast" not in failed
 
 
-def test_a_way_whose_losses_are_not_eagers_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_contender_with_wrong_losses_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     def alone(said: list[Any], wrong: bool) -> None:
         said[:] = [wrong]
 

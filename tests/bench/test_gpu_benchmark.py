@@ -1,4 +1,4 @@
-"""The benchmark for GPUs, without one: what is right is timed, what is wrong is said."""
+"""The GPU benchmark without a GPU: correct workloads are timed, wrong ones are reported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_workload_is_checked_and_timed(gradient: bool) -> None:
     assert ways[OURS]["error"] < 1e-6
 
 
-def test_what_is_wrong_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_workload_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WAYS, OURS, lambda f: lambda x: f(x) + 1e-3)  # type: ignore[arg-type]
     monkeypatch.setitem(WAYS, "ours graphs", lambda f: lambda x: f(x)[:1])  # type: ignore[arg-type]
     ways = measured(_small(), [EAGER, OURS, "ours graphs"], 0.05)["ways"]
@@ -62,7 +62,7 @@ def test_the_table_is_written_whatever_failed(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "results.json").read_text()) == run.found
 
 
-def test_a_crash_takes_one_row_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_affects_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = """
 import json, os, sys
 for name in sys.argv[1:]:

@@ -1,4 +1,4 @@
-"""What is timed and compared: leaves are found, and a difference is never missed."""
+"""The timed work: its leaves are found, and every difference of results is found."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_tolerance_follows_the_coarsest_result() -> None:
     assert tolerance(mixed) == tolerance(mixed[1:])
 
 
-def test_copies_share_what_was_shared_and_nothing_else() -> None:
+def test_copies_share_only_what_was_shared() -> None:
     x, y = torch.randn(3, requires_grad=True), np.zeros(2)
     (a, b), more = copied(((x, x), {"y": [y]}))
     assert a is b and a is not x and a.requires_grad and a.is_leaf
@@ -78,8 +78,8 @@ def test_descriptions_are_short() -> None:
     assert describe(3) == "3" and describe(list(range(100))) == "list"
 
 
-def test_gradients_of_all_contenders_are_in_one_order() -> None:
-    """A compiled function has its leaves in another order than eager's graph."""
+def test_gradients_of_all_contenders_have_the_same_order() -> None:
+    """The leaves of a compiled function have another order than in eager mode."""
     layers = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 5))
     x, y = torch.randn(2, 3, requires_grad=True), torch.randn(2, 5, requires_grad=True)
 
@@ -94,7 +94,7 @@ def test_gradients_of_all_contenders_are_in_one_order() -> None:
     assert difference(expected, tuple(eager[1:3])) < 1e-6
 
 
-def test_a_gradient_that_is_taken_already_is_told() -> None:
+def test_a_function_that_calls_backward_itself_is_refused() -> None:
     def step(x):
         loss = (x * x).sum()
         loss.backward()
@@ -107,7 +107,7 @@ def test_a_gradient_that_is_taken_already_is_told() -> None:
         assert float(run()) == 3.0 and run.backward is False
 
 
-def test_the_gradient_of_a_gradient_is_still_there() -> None:
+def test_a_second_gradient_is_timed() -> None:
     def force(x):
         energy = (x * x * x).sum()
         (slope,) = torch.autograd.grad(energy, x, create_graph=True)
@@ -119,7 +119,7 @@ def test_the_gradient_of_a_gradient_is_still_there() -> None:
     assert run.backward is True and values.eq(3).all() and gradient.eq(6).all()
 
 
-def test_an_error_of_the_backward_is_no_missing_gradient() -> None:
+def test_an_error_in_the_backward_is_not_reported_as_a_missing_gradient() -> None:
     class Failing(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -133,7 +133,7 @@ def test_an_error_of_the_backward_is_no_missing_gradient() -> None:
         Job(Failing.apply, (torch.ones(3, requires_grad=True),), {}, backward=None)()
 
 
-def test_a_leaf_of_each_call_is_found_anew() -> None:
+def test_leaves_created_in_each_call_are_found() -> None:
     weight = torch.randn(3, requires_grad=True)
     kept: list[torch.Tensor] = []
 

@@ -1,4 +1,4 @@
-"""Each kernel's time: in place, in order, with its bytes and flops; and nothing is left behind."""
+"""The time, bytes and flops of each kernel in a running program; timers are removed afterwards."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_library_counts_the_flops_of_a_product() -> None:
         assert extern_cost(call, buffers).flops == 2 * 4 * 8 * 16
 
 
-def test_equal_kernels_are_told_apart() -> None:
+def test_equal_kernels_have_separate_times() -> None:
     def layers(x, w):
         for _ in range(3):
             x = F.layer_norm(torch.relu(x @ w), (64,))
@@ -73,7 +73,7 @@ def test_equal_kernels_are_told_apart() -> None:
     assert len({took.seconds for took in times}) == 6
 
 
-def test_the_clocks_are_gone_afterwards(measured) -> None:
+def test_timers_are_removed_after_a_measurement(measured) -> None:
     part = measured.graphs[0].forward
     names = part.executable.call.__globals__
     assert names["aten"] is torch.ops.aten
@@ -87,7 +87,7 @@ def test_saved_files_keep_the_times(measured, tmp_path) -> None:
         loaded.measure()
 
 
-def test_what_runs_elsewhere_is_not_measured() -> None:
+def test_a_compilation_for_another_machine_is_not_measured() -> None:
     elsewhere = lab.inspect(lambda x: x.sin(), torch.ones(8), target="cuda:90")
     with pytest.raises(NotRunnable, match="cuda:90"):
         elsewhere.measure()
@@ -97,23 +97,23 @@ def scaled(x):
     return (x.sin().sum(0) * x).relu()
 
 
-@pytest.mark.parametrize("meanwhile", [
+@pytest.mark.parametrize("disturb", [
     lambda c: torch.compiler.reset(),
     lambda c: c.again(torch.ones(5, 4, requires_grad=True)),
     lambda c: [c.again(torch.ones(n, 4)) for n in (5, 6)],
 ], ids=["reset", "another size", "other sizes"])  # fmt: skip
-def test_a_call_that_other_code_serves_by_now_is_inspected_anew(known_limits, meanwhile) -> None:
+def test_a_call_that_now_runs_other_code_is_inspected_again(known_limits, disturb) -> None:
     c = lab.inspect(scaled, torch.ones(3, 4, requires_grad=True))
     steps = [part.schedule.steps for part in c.parts]
-    meanwhile(c)
+    disturb(c)
     measured = c.measure(0)
     assert [len(part.times) for part in measured.parts] == list(map(len, steps))
     assert not any(part.assumed for part in measured.parts), "of the sizes that were inspected"
-    meanwhile(c)
+    disturb(c)
     assert {row.part for row in c.profile(3).rows} == {"g0.forward", "g0.backward"}
-    meanwhile(c)
+    disturb(c)
     assert len(list(c.steps())) > 0
-    meanwhile(c)
+    disturb(c)
     assert c.ablation(seconds=0).rows
     assert c.blame().fault is None and c.what_if(fusion=False).after.kernels > c.after.kernels
     assert c.again(torch.ones(3, 4, requires_grad=True)).result is not None
@@ -151,7 +151,7 @@ def training_step(returned):
 
 
 @pytest.mark.parametrize("returned", [lambda loss: loss, lambda loss: None])
-def test_a_step_that_calls_backward_itself_is_timed_as_it_is(known_limits, returned) -> None:
+def test_a_step_that_calls_backward_itself_is_timed_unchanged(known_limits, returned) -> None:
     c = lab.inspect(training_step(returned), torch.ones(8, 32))
     measured = c.measure(seconds=0)
     backward = measured.graphs[0].backward

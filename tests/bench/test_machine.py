@@ -1,4 +1,4 @@
-"""The machine's limits: measured once, kept on disk, measured again where the file is no good."""
+"""The machine's limits: measured once, stored on disk, measured again if the file is invalid."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     monkeypatch.setitem(module.EFFORTS, "cpu", Effort((1 << 14, 1 << 20), 64, 1))
     monkeypatch.setattr(module, "SECONDS_EACH", 0.0)
-    monkeypatch.setattr(module, "AGREE", 1e9)  # so short a measurement agrees with nothing
+    monkeypatch.setattr(module, "AGREE", 1e9)  # such short measurements never agree
     return tmp_path
 
 
@@ -81,7 +81,7 @@ def test_the_roof_is_the_slower_of_the_two() -> None:
     assert LIMITS.seconds(0, 10**11, "int64") == pytest.approx(1.0)
 
 
-def test_what_is_on_disk_is_used_while_it_holds(empty_cache: Path) -> None:
+def test_valid_limits_on_disk_are_used(empty_cache: Path) -> None:
     found = ceilings()
     assert ceilings() == found
     keep(replace(found, on="2020-01-01"))
@@ -91,7 +91,7 @@ def test_what_is_on_disk_is_used_while_it_holds(empty_cache: Path) -> None:
 def test_limits_of_a_busy_machine_are_measured_again(
     empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was shipped once: 0.1 GB/s for a megabyte, which any copy here outdoes."""
+    """A limit that was stored once: 0.1 GB/s for a megabyte.  Any copy is faster."""
     busy = replace(ceilings(), bandwidth=((1 << 14, 1e6), (1 << 20, 1e6)))
     keep(busy)
     monkeypatch.setattr(module, "AGREE", 2.0)

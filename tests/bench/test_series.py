@@ -1,4 +1,4 @@
-"""Several benchmarks as one: over sizes, and the four programs in their modes."""
+"""Several benchmarks in one: over sizes, and four programs in three modes."""
 
 from __future__ import annotations
 

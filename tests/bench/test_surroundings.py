@@ -18,7 +18,7 @@ def test_every_setting_says_how_it_is_made() -> None:
                    for name, value in setting.environment.items())  # fmt: skip
 
 
-def test_all_take_turns_with_the_same_work() -> None:
+def test_all_settings_run_the_same_work_interleaved() -> None:
     found = surroundings(rounds=3)
     assert found.timings.rounds == 3
     assert {BASE, *(setting.name for setting in found.settings)} == set(found.timings.seconds)
@@ -26,7 +26,7 @@ def test_all_take_turns_with_the_same_work() -> None:
     assert str(found).startswith("measured: ") and "threads stay on their cores" in str(found)
 
 
-def test_only_what_is_surely_faster_is_advised() -> None:
+def test_only_certainly_faster_settings_are_recommended() -> None:
     timings = Timings({BASE: (2.0,) * 15, "quick": (1.0,) * 15, "slow": (4.0,) * 15,
                        "unsure": (1.0, 3.0, 4.0) * 5})  # fmt: skip
     made = tuple(Setting(name, f"{name.upper()}=1") for name in ("quick", "slow", "unsure"))

@@ -1,4 +1,4 @@
-"""Timings: who takes longer is seen, and the numbers are what they say."""
+"""Timings: the slower function is found, and the statistics are correct."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from inductor_lab.bench.timing import Timings, compare
 
 
-def test_the_slower_one_is_seen() -> None:
+def test_the_slower_function_is_found() -> None:
     timings = compare(
         {"one": lambda: time.sleep(0.002), "two": lambda: time.sleep(0.006)}, rounds=5
     )
@@ -20,7 +20,7 @@ def test_the_slower_one_is_seen() -> None:
     assert gc.isenabled()
 
 
-def test_they_take_turns_in_changing_order() -> None:
+def test_functions_are_interleaved_in_changing_order() -> None:
     seen: list[str] = []
 
     def called(name: str):
@@ -57,30 +57,30 @@ def test_statistics() -> None:
     assert "2.00x of a" in str(timings)
 
 
-def told(seconds: dict[str, tuple[float, ...]]) -> str:
+def verdict(seconds: dict[str, tuple[float, ...]]) -> str:
     return Timings(seconds).verdict("new", "old")
 
 
-def test_a_verdict_says_what_the_rounds_agree_on() -> None:
+def test_a_verdict_needs_rounds_that_agree() -> None:
     old = (1.9, 2.0, 2.1, 1.9, 2.0, 2.1, 2.0)
     half = tuple(seconds / 2 for seconds in old)
-    assert told({"old": old, "new": half}) == "2x faster than old"
-    assert told({"old": half, "new": old}) == "2x slower than old"
-    assert told({"old": old, "new": old}) == "as fast as old, 1.00 to 1.00x"
+    assert verdict({"old": old, "new": half}) == "2x faster than old"
+    assert verdict({"old": half, "new": old}) == "2x slower than old"
+    assert verdict({"old": old, "new": old}) == "as fast as old, 1.00 to 1.00x"
 
 
 def test_a_verdict_is_the_interval() -> None:
     old, new = (2.0,) * 7, (1.0, 1.05, 0.95, 1.0, 1.02, 0.9, 1.0)
-    assert told({"old": old, "new": new}) == "1.9 to 2.2x faster than old"
-    assert told({"old": new, "new": old}) == "1.9 to 2.2x slower than old"
+    assert verdict({"old": old, "new": new}) == "1.9 to 2.2x faster than old"
+    assert verdict({"old": new, "new": old}) == "1.9 to 2.2x slower than old"
     near = (1.999, 1.9, 1.95, 1.97, 1.9, 1.93, 1.998)
-    assert told({"old": old, "new": near}) == "up to 1.05x faster than old"
+    assert verdict({"old": old, "new": near}) == "up to 1.05x faster than old"
 
 
 def test_rounds_that_disagree_are_too_noisy() -> None:
     wild = (1.0, 9.0, 0.2, 4.0, 0.5, 2.0, 1.5)
-    assert told({"old": (1.0,) * 7, "new": wild}).startswith("too noisy to tell: 0.11x to 5.00x")
-    assert told({"old": (1.0, 1.0), "new": (1.0, 1.0)}) == "inconclusive: only 2 rounds"
+    assert verdict({"old": (1.0,) * 7, "new": wild}).startswith("too noisy to tell: 0.11x to 5.00x")
+    assert verdict({"old": (1.0, 1.0), "new": (1.0, 1.0)}) == "inconclusive: only 2 rounds"
 
 
 def test_more_rounds_narrow_the_interval() -> None:
@@ -91,7 +91,7 @@ def test_more_rounds_narrow_the_interval() -> None:
     assert wide[0] < narrow[0] < 1 < narrow[1] < wide[1]
 
 
-def test_whole_rounds_are_there_when_one_is_stopped() -> None:
+def test_complete_rounds_are_kept_after_an_interrupt() -> None:
     kept, calls = [], 0
 
     def stopping() -> None:

@@ -59,7 +59,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
-def test_predictions_come_true(open_page, reports, dynamic):
+def test_predictions_equal_the_result_of_torchdynamo(open_page, reports, dynamic):
     opened = open_page(reports[dynamic])
     page = opened.page
     page.click('.lab-rail [data-pane="guards"]')
@@ -89,7 +89,7 @@ def test_the_first_guard_that_fails_is_red_and_names_the_line(open_page, reports
     assert page.get_attribute('[data-input="x"] [data-fact="size"]', "aria-invalid") == "true"
 
 
-def test_without_python_nobody_offers_to_run(open_page, reports):
+def test_without_python_the_run_button_is_missing(open_page, reports):
     page = open_page(reports[None]).page
     page.click('.lab-rail [data-pane="guards"]')
     assert not page.locator(".lab-run-it").is_visible()

@@ -85,7 +85,7 @@ def test_two_cells_draw_the_explorer(notebook):
     assert "Error displaying widget" not in notebook.inner_text(".jp-Notebook")
 
 
-def test_hover_lights_up_what_became_of_a_line(notebook):
+def test_hovering_a_line_highlights_related_code(notebook):
     notebook.hover(f"{SOURCE} .lab-line >> text=one = torch.sin")
     lit = notebook.locator(f"{CODE} .lab-line.lit code").all_inner_texts()
     assert any("lab_sin" in text for text in lit) and not any("lab_cos" in text for text in lit)
@@ -101,7 +101,7 @@ def test_keys_stay_in_the_explorer(notebook):
         notebook.keyboard.press("Escape")
 
 
-def test_what_if_asks_the_kernel(notebook):
+def test_what_if_recompiles_in_the_kernel(notebook):
     notebook.wait_for_selector(".lab-explorer.live")
     notebook.click(f"{SCHEDULE} .lab-tabs >> text=decisions")
     notebook.click(f"{SCHEDULE} .lab-pair >> text=forbid >> nth=0")
@@ -114,7 +114,7 @@ def test_what_if_asks_the_kernel(notebook):
     assert notebook.inner_text(".lab-verdict") == ""
 
 
-def test_lower_panes_are_made_when_asked_for(notebook):
+def test_lower_panes_are_created_on_request(notebook):
     notebook.select_option(".lab-whatif select", value='{"show":"assembly"}')
     notebook.wait_for_selector('.lab-rail [data-pane="g0.forward.assembly"]')
     assert notebook.locator('.lab-pane[data-pane="g0.forward.assembly"] .lab-line').count() > 0
@@ -166,7 +166,7 @@ def test_the_budget_slider_compiles_again(training):
     training.locator('.lab-rail [data-pane="whatif"]').wait_for(state="detached")
 
 
-def test_one_file_has_the_same_views_in_three_homes(
+def test_one_file_has_the_same_views_in_three_front_ends(
     notebook, training, jupyterlab, browser, tmp_path
 ):
     """A cell's HTML, a widget with a kernel, and the page of a report; all of one saved file."""
@@ -209,7 +209,7 @@ def test_the_notebook_keeps_the_explorer_without_a_kernel(notebook, jupyterlab, 
     page.context.close()
 
 
-def test_steps_have_buttons_and_stay_without_a_kernel(notebook, jupyterlab, browser):
+def test_steps_have_buttons_and_remain_without_a_kernel(notebook, jupyterlab, browser):
     """A notebook that is opened later has no model for a widget: JupyterLab would say so alone."""
     _, folder = jupyterlab
     notebook.keyboard.press("Escape")

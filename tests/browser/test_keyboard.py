@@ -81,7 +81,7 @@ def test_no_control_loses_the_focus(report: Path, open_page) -> None:
     assert opened.wrong == []
 
 
-def test_tab_reaches_each_view_and_shows_where_it_is(report: Path, open_page) -> None:
+def test_tab_reaches_each_view_and_shows_the_focus(report: Path, open_page) -> None:
     opened = open_page(report, width=500)
     page = opened.page
     one_pane(page)
@@ -116,7 +116,7 @@ def test_phases_and_tabs_are_one_stop_each_with_arrows(report: Path, open_page) 
     assert tabs.nth(1).evaluate("e => e === document.activeElement")
 
 
-def test_the_list_of_keys_gives_the_focus_back(report: Path, open_page) -> None:
+def test_closing_the_list_of_keys_restores_the_focus(report: Path, open_page) -> None:
     page = open_page(report).page
     button = page.locator(".lab-actions [aria-label='keyboard shortcuts']")
     button.press("Enter")
@@ -126,7 +126,7 @@ def test_the_list_of_keys_gives_the_focus_back(report: Path, open_page) -> None:
     assert button.evaluate("e => e === document.activeElement")
 
 
-def test_on_paper_all_of_each_pane_is_there_and_light(report: Path, open_page) -> None:
+def test_printed_panes_are_complete_and_light(report: Path, open_page) -> None:
     page = open_page(report, dark=True).page
     page.emulate_media(media="print")
     boxes = [pane.bounding_box() for pane in page.locator(".lab-pane").all()]

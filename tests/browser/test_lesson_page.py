@@ -59,7 +59,7 @@ def test_a_lesson_works_offline(
     assert not [said for said in opened.wrong if "network" in said]
 
 
-def test_without_the_notebooks_own_scripts_nothing_goes_wrong(
+def test_scripts_of_the_notebook_are_removed(
     open_page: Callable, tmp_path: Path
 ) -> None:
     page = tmp_path / "lesson.html"
@@ -69,7 +69,7 @@ def test_without_the_notebooks_own_scripts_nothing_goes_wrong(
     assert opened.wrong == []
 
 
-def test_a_students_run_beside_the_teachers(
+def test_a_students_run_compared_with_the_teachers(
     open_page: Callable, lesson: Path, tmp_path: Path
 ) -> None:
     student = ran(tmp_path / "student.ipynb", SOURCE.replace("softmax(x, -1)", "relu(x)"), HOSTILE)

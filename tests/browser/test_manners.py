@@ -66,7 +66,7 @@ def test_keys_act_on_the_explorer_that_was_used_last(folder, open_page) -> None:
     assert opened.wrong == []
 
 
-def test_only_our_keys_are_kept_from_the_notebook(folder, open_page) -> None:
+def test_only_keys_of_the_explorer_are_withheld_from_the_notebook(folder, open_page) -> None:
     opened = open_page(folder / "two.html")
     opened.page.evaluate("""() => { window.kept = {};
       document.addEventListener("keydown", (event) => { window.kept[event.key] =
@@ -91,7 +91,7 @@ def test_a_click_on_any_part_focuses_the_explorer(folder, open_page) -> None:
         assert page.evaluate(inside), part
 
 
-def test_source_and_one_more_pane_where_it_is_narrow(folder, open_page) -> None:
+def test_a_narrow_explorer_shows_the_source_and_one_more_pane(folder, open_page) -> None:
     wide, narrow = open_page(folder / "one.html"), open_page(folder / "one.html", width=900)
     assert wide.page.locator(".lab-pane:visible").count() == 3
     assert narrow.page.locator(".lab-pane:visible").count() == 2
@@ -105,7 +105,7 @@ def test_source_and_one_more_pane_where_it_is_narrow(folder, open_page) -> None:
         assert head["x"] <= box["x"] and box["x"] + box["width"] <= head["x"] + head["width"]
 
 
-def test_buttons_are_beside_the_graph(folder, open_page) -> None:
+def test_buttons_do_not_cover_the_graph(folder, open_page) -> None:
     opened = open_page(folder / "one.html")
     opened.page.locator('[data-pane="g0.captured"]').first.click()
     assert opened.page.locator(".lab-pane.focused .lab-pane-head > button").count() == 2
@@ -154,7 +154,7 @@ def test_tabs_open_one_explorer_each(folder, open_page) -> None:
     assert opened.wrong == []
 
 
-def test_without_a_script_there_are_pictures_and_reasons(folder, open_page) -> None:
+def test_without_a_script_pictures_and_reasons_are_shown(folder, open_page) -> None:
     opened = open_page(folder / "one.html", script=False)
     text = opened.page.locator("body").inner_text()
     assert "graph break" in text.lower() or "breaks" in text
@@ -165,7 +165,7 @@ def test_without_a_script_there_are_pictures_and_reasons(folder, open_page) -> N
     assert all(width > 50 and height > 50 for width, height in drawn), drawn
 
 
-def test_a_class_of_the_page_around_changes_no_size(folder, open_page) -> None:
+def test_css_classes_of_the_page_do_not_change_sizes(folder, open_page) -> None:
     graph = lab.inspect(scale, torch.randn(8)).graphs[0].forward.graph
     page = folder / "host.html"
     page.write_text(f"<style>.output {{ width: 100% }}</style>{html(graph)}")
@@ -188,7 +188,7 @@ async () => {
 """
 
 
-def test_a_dead_kernel_is_said_at_once(folder, open_page) -> None:
+def test_a_dead_kernel_is_reported_immediately(folder, open_page) -> None:
     from inductor_lab.widgets.page import connection_script
 
     code = connection_script().split("export default")[0]
@@ -198,7 +198,7 @@ def test_a_dead_kernel_is_said_at_once(folder, open_page) -> None:
     assert len(answers) == 3 and all("Run the cell again" in answer for answer in answers)
 
 
-def test_words_are_explained_on_hover_and_on_focus(folder, open_page) -> None:
+def test_terms_are_explained_on_hover_and_on_focus(folder, open_page) -> None:
     opened = open_page(folder / "one.html")
     page = opened.page
     tip = page.locator(".lab-tip:visible")
@@ -249,7 +249,7 @@ def test_arrows_move_the_focus_through_rows_bars_and_boxes(folder, open_page) ->
     assert opened.wrong == []
 
 
-def test_nothing_is_kept_of_a_cell_that_runs_again(folder, open_page) -> None:
+def test_a_cell_that_runs_again_leaks_nothing(folder, open_page) -> None:
     opened = open_page(folder / "again.html")
     page = opened.page
     page.wait_for_function("() => window.again")
@@ -275,7 +275,7 @@ def test_nothing_is_kept_of_a_cell_that_runs_again(folder, open_page) -> None:
     assert opened.wrong == []
 
 
-def test_presenting_is_large_type_and_links_to_lines(folder, open_page) -> None:
+def test_presentation_mode_has_large_type_and_links_to_lines(folder, open_page) -> None:
     opened = open_page(folder / "one.html")
     page = opened.page
     page.locator(".lab-pane [role=option].linked").last.click()

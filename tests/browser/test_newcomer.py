@@ -327,7 +327,7 @@ def steps_through_the_bytecode(user: Newcomer) -> None:
 
 
 @action
-def opens_a_pane_beside(user: Newcomer) -> None:
+def opens_a_second_pane(user: Newcomer) -> None:
     explorer = user.explorer(SIN)
     before = explorer.locator(".lab-pane").count()
     explorer.locator('.lab-rail [data-pane="g0.forward.host"]').click(modifiers=["Shift"])
@@ -475,7 +475,7 @@ def test_a_newcomer(user: Newcomer, does: Callable[[Newcomer], None]) -> None:
     does(user)
 
 
-def test_nothing_went_wrong_in_the_console(user: Newcomer, jupyterlab: tuple[str, Path]) -> None:
+def test_the_console_has_no_errors(user: Newcomer, jupyterlab: tuple[str, Path]) -> None:
     assert len(ACTIONS) >= 40
     assert (jupyterlab[1] / "scaled.html").stat().st_size > 10_000
     assert user.wrong == []

@@ -32,7 +32,7 @@ def report(compilation, tmp_path_factory) -> Path:
     return compilation.report(tmp_path_factory.mktemp("report") / "trig.html")
 
 
-def test_forward_and_backward_are_drawn_and_nothing_goes_wrong(open_page, report, compilation):
+def test_forward_and_backward_are_drawn_without_errors(open_page, report, compilation):
     opened = open_page(report)
     for pane, part in ((FORWARD, compilation.graphs[0].forward),
                        (BACKWARD, compilation.graphs[0].backward)):
@@ -44,7 +44,7 @@ def test_forward_and_backward_are_drawn_and_nothing_goes_wrong(open_page, report
     assert opened.wrong == []
 
 
-def test_hovering_a_line_lights_up_what_became_of_it(open_page, report):
+def test_hovering_a_line_highlights_its_code(open_page, report):
     opened = open_page(report)
     opened.page.hover(f"{SOURCE} .lab-line >> text=one = torch.sin")
     lit = opened.texts(f"{CODE} .lab-line.lit code")
@@ -56,7 +56,7 @@ def test_hovering_a_line_lights_up_what_became_of_it(open_page, report):
     assert opened.count(".lit") == 0
 
 
-def test_hovering_code_or_a_box_lights_up_the_source(open_page, report):
+def test_hovering_code_or_a_box_highlights_the_source(open_page, report):
     opened = open_page(report)
     opened.page.hover(f"{CODE} .lab-line >> text=lab_cos")
     assert opened.texts(f"{SOURCE} .lab-line.lit code") == ["    return one + torch.cos(x) ** 2"]
@@ -143,7 +143,7 @@ def contrast(text: str, paper: str) -> float:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_text_can_be_read_in_light_and_dark(open_page, report, dark):
+def test_text_has_enough_contrast_in_light_and_dark(open_page, report, dark):
     opened = open_page(report, dark=dark)
     style = "e => [getComputedStyle(e).color, getComputedStyle(e.closest('.lab-explorer'))"
     style += ".backgroundColor]"
@@ -177,7 +177,7 @@ PAINTED = """e => {
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_lit_and_faded_text_can_be_read_where_it_stands(open_page, report, dark):
+def test_highlighted_and_faded_text_has_enough_contrast(open_page, report, dark):
     """Against the very colours behind it, with tints and opacity counted."""
     opened = open_page(report, dark=dark)
     opened.page.click(f"{SOURCE} .lab-line >> text=one = torch.sin")
@@ -205,7 +205,7 @@ def test_without_a_script_source_and_code_can_be_read(open_page, report):
     assert "one = torch.sin(x) ** 2" in text and "cpp_fused" in text
 
 
-def test_a_large_count_does_not_break_the_name_beside_it(open_page, report):
+def test_a_large_count_does_not_break_its_label(open_page, report):
     page = open_page(report).page
     button = page.locator('.lab-rail [data-pane="g0.forward.schedule"]')
     button.locator(".lab-rail-count").evaluate("count => count.textContent = '279 ops → 51'")
@@ -215,7 +215,7 @@ def test_a_large_count_does_not_break_the_name_beside_it(open_page, report):
 
 
 @pytest.mark.parametrize("width", (900, 1400))
-def test_a_bar_begins_where_its_name_has_ended(open_page, report, width):
+def test_a_bar_starts_after_its_name(open_page, report, width):
     page = open_page(report, width=width).page
     page.locator('.lab-rail [data-pane="time"]').click()
     page.locator('.lab-pane[data-pane="time"] .lab-tabs button', has_text="dynamo").click()

@@ -89,7 +89,7 @@ def crowded(opened: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [420, 700, 900, 1010, 1400])
-def test_every_width_of_an_output_has_room(output, open_page, width: int) -> None:
+def test_the_explorer_fits_every_width(output, open_page, width: int) -> None:
     opened = open_page(output(width), width=2600)
     assert crowded(opened) == []
     shown = opened.page.locator(".lab-pane:visible").count()
@@ -97,7 +97,7 @@ def test_every_width_of_an_output_has_room(output, open_page, width: int) -> Non
     assert opened.wrong == []
 
 
-def test_the_slider_of_steps_has_room_beside_long_names_of_tries(tmp_path, open_page) -> None:
+def test_the_step_slider_has_space_next_to_long_names(tmp_path, open_page) -> None:
     """A graph break makes two tries, which a list above the slider distinguishes."""
 
     def in_two_graphs(x):
@@ -117,7 +117,7 @@ def test_the_slider_of_steps_has_room_beside_long_names_of_tries(tmp_path, open_
 
 
 @pytest.mark.parametrize("width", [700, 900, 1400])
-def test_a_page_at_one_and_a_half_times_its_size(report: Path, open_page, width: int) -> None:
+def test_a_page_at_150_percent_zoom(report: Path, open_page, width: int) -> None:
     """What a browser does at 150 %: fewer and larger pixels."""
     opened = open_page(report, width=round(width / 1.5))
     assert crowded(opened) == []
@@ -126,7 +126,7 @@ def test_a_page_at_one_and_a_half_times_its_size(report: Path, open_page, width:
     assert opened.wrong == []
 
 
-def test_the_whole_screen_and_back(output, open_page) -> None:
+def test_full_screen_mode(output, open_page) -> None:
     opened = open_page(output(700), width=1600)
     page, explorer = opened.page, opened.page.locator(".lab-explorer")
     assert page.locator(".lab-pane:visible").count() == 2
@@ -144,7 +144,7 @@ def test_the_whole_screen_and_back(output, open_page) -> None:
     assert opened.wrong == []
 
 
-def test_its_height_is_the_users(output, open_page) -> None:
+def test_the_user_can_set_the_height(output, open_page) -> None:
     opened = open_page(output(1200), width=1300)
     page, explorer = opened.page, opened.page.locator(".lab-explorer")
     before = explorer.bounding_box()
@@ -165,7 +165,7 @@ def test_its_height_is_the_users(output, open_page) -> None:
     assert heights[0] > before["height"] + 100 and 350 < heights[1] < before["height"] - 100
 
 
-def test_nothing_moves_where_that_is_asked_for(report: Path, browser) -> None:
+def test_reduced_motion_is_respected(report: Path, browser) -> None:
     context = browser.new_context(offline=True, reduced_motion="reduce")
     page = context.new_page()
     page.goto(report.as_uri())
@@ -180,7 +180,7 @@ def test_nothing_moves_where_that_is_asked_for(report: Path, browser) -> None:
     context.close()
 
 
-def test_tabs_stand_in_one_line_beside_long_names_of_panes(tmp_path: Path, open_page) -> None:
+def test_tabs_stay_in_one_line_next_to_long_pane_names(tmp_path: Path, open_page) -> None:
     """The field that names the pane gives way first: `machine code · assembly backward`."""
     c = lab.inspect(lambda x: x.sin() * 2, torch.randn(8, requires_grad=True))
     opened = open_page(c.report(tmp_path / "report.html", assembly=True), width=1400)
@@ -192,7 +192,7 @@ def test_tabs_stand_in_one_line_beside_long_names_of_panes(tmp_path: Path, open_
     assert opened.wrong == []
 
 
-def test_a_narrow_window_shows_the_pane_that_was_asked_for(report: Path, open_page) -> None:
+def test_a_narrow_window_scrolls_to_the_requested_pane(report: Path, open_page) -> None:
     """There the page scrolls: the rail stays, and the pane comes into view."""
     opened = open_page(report, width=700)
     page = opened.page

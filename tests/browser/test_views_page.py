@@ -66,7 +66,7 @@ def show(page, pane: str, tab: str = "") -> None:
         page.click(f'.lab-pane.focused .lab-tabs >> text="{tab}"')
 
 
-def test_a_pin_is_lit_in_five_panes(open_page, report):
+def test_a_pin_is_highlighted_in_five_panes(open_page, report):
     opened = open_page(report)
     page = opened.page
     page.click(f"{SOURCE} .lab-line >> text=torch.exp(torch.sin(x))")
@@ -146,7 +146,7 @@ TOO_LONG = """() => [...document.querySelectorAll(".lab-phase > svg > text")].fi
   && name.textContent).map((name) => name.textContent)"""
 
 
-def test_names_in_a_timeline_end_where_their_bar_does(open_page, report):
+def test_names_in_a_timeline_are_cut_at_the_end_of_their_bar(open_page, report):
     opened = open_page(report)
     page = opened.page
     show(page, "time")
@@ -173,7 +173,7 @@ CROSSED = """() => [...document.querySelectorAll(".focused .lab-frame-title")].f
 }).length"""
 
 
-def test_no_arrow_is_seen_in_the_title_of_a_group(open_page, report):
+def test_no_arrow_crosses_the_title_of_a_group(open_page, report):
     opened = open_page(report)
     show(opened.page, "g0.forward.schedule", "graph")
     assert opened.count(".lab-pane.focused .lab-frame-title") > 0
@@ -182,7 +182,7 @@ def test_no_arrow_is_seen_in_the_title_of_a_group(open_page, report):
     assert opened.count(".lab-pane.focused .lab-node.closed") == 1, "a click goes through it"
 
 
-def test_a_long_text_in_a_table_is_no_tower(open_page, report):
+def test_a_long_text_in_a_table_is_wrapped(open_page, report):
     opened = open_page(report)
     opened.page.set_viewport_size({"width": 700, "height": 800})
     show(opened.page, "guards", "all")
@@ -244,7 +244,7 @@ TYPED = """field => {
 }"""
 
 
-def test_a_key_is_answered_before_frames_are_opened(open_page, tower):
+def test_a_key_is_handled_before_frames_are_opened(open_page, tower):
     """To open them takes a picture drawn anew: tenths of a second in a large model."""
     opened = open_page(tower)
     page = opened.page

@@ -91,18 +91,18 @@ def compilation() -> Compilation:
 
 
 @pytest.mark.parametrize("name", OF_A_COMPILATION)
-def test_a_compilation_says_what_it_takes(
+def test_invalid_arguments_of_a_compilation_list_the_valid_ones(
     name: str, compilation: Compilation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     call, wrong = OF_A_COMPILATION[name]
     for value in wrong:
         refused(lambda value=value: call(compilation, value))
-    assert not list(tmp_path.iterdir()), "nothing was begun"
+    assert not list(tmp_path.iterdir()), "nothing is written"
 
 
 @pytest.mark.parametrize("name", OF_THE_LAB)
-def test_the_lab_says_what_it_takes(name: str) -> None:
+def test_invalid_arguments_of_lab_list_the_valid_ones(name: str) -> None:
     call, wrong = OF_THE_LAB[name]
     for value in wrong:
         refused(lambda value=value: call(value))
@@ -116,7 +116,7 @@ def test_tensors_without_data_are_refused() -> None:
                 call(function, given)
 
 
-def test_two_of_one_compiler_are_told_how_they_are_compared() -> None:
+def test_comparing_compilations_of_one_compiler_names_the_right_method() -> None:
     ours, stock = lab.inspect(wave, X), lab.inspect(wave, X, compiler="stock")
     with pytest.raises(BadArguments, match=r"before\.compare\(after\)"):
         lab.compare(ours, ours)
@@ -125,10 +125,11 @@ def test_two_of_one_compiler_are_told_how_they_are_compared() -> None:
 
 
 def refused(call: Callable[[], Any]) -> None:
-    with pytest.raises(BadArguments) as told:
+    with pytest.raises(BadArguments) as error:
         call()
-    assert re.search(r"^\w+\(\): (\w+ must be|expected) .+, got ", told.value.what), told.value.what
-    assert len(told.value.what) < 220
+    what = error.value.what
+    assert re.search(r"^\w+\(\): (\w+ must be|expected) .+, got ", what), what
+    assert len(what) < 220
 
 
 Y = torch.ones(5, 6)
@@ -143,7 +144,7 @@ def product(x: torch.Tensor, y: torch.Tensor, n: int = 2) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def stages() -> dict[str, Any]:
-    """By name, all that runs by itself, with inputs that it takes."""
+    """Stage name → a stage that can run, with valid inputs."""
     x = torch.ones(4, 5, requires_grad=True)
     c = lab.inspect(product, x, Y)
     graph, part = c.graphs[0], c.graphs[0].forward
@@ -161,7 +162,7 @@ STAGES = ("capture", "graph", "aten graph", "joint", "loops", "schedule", "execu
 
 
 @pytest.mark.parametrize("name", STAGES)
-def test_a_stage_says_what_it_runs_on(name: str, stages: dict[str, Any]) -> None:
+def test_invalid_inputs_of_a_stage_list_the_valid_ones(name: str, stages: dict[str, Any]) -> None:
     stage, right = stages[name]
     expected = product(*right[:2])
     torch.testing.assert_close(next(r for r in stage.run(*right)), expected)
@@ -172,23 +173,23 @@ def test_a_stage_says_what_it_runs_on(name: str, stages: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("name", ["loops", "schedule", "executable"])
-def test_loops_are_of_their_sizes(name: str, stages: dict[str, Any]) -> None:
+def test_loops_refuse_other_sizes(name: str, stages: dict[str, Any]) -> None:
     stage, (_, y) = stages[name]
     for wrong in (torch.ones(4), torch.ones(4, 6), torch.ones(5, 4), torch.ones(0, 5)):
         refused(lambda wrong=wrong: stage.run(wrong, y))
 
 
-def test_kernels_are_of_the_memory_of_their_inputs(stages: dict[str, Any]) -> None:
+def test_kernels_refuse_inputs_with_another_layout(stages: dict[str, Any]) -> None:
     """Kernels would read out of bounds, or misread the bytes."""
     executable, (x, y) = stages["executable"]
     columns = torch.ones(5, 4).t()
     for wrong in (x.double(), columns, x.to("meta")):
         refused(lambda wrong=wrong: executable.run(wrong, y))
     for stage in ("graph", "loops", "schedule"):
-        assert stages[stage][0].run(columns, y)[0].equal(product(x, y)), "laid out as planned"
+        assert stages[stage][0].run(columns, y)[0].equal(product(x, y)), "the planned layout"
 
 
-def test_sizes_that_are_symbols_may_be_any() -> None:
+def test_symbolic_sizes_accept_any_value() -> None:
     c = lab.inspect(wave, torch.ones(8), options={"dynamic": True})
     part = c.graphs[0].forward
     for stage in (part.graph, part.loops, part.schedule, part.executable):
@@ -202,7 +203,7 @@ def test_sizes_that_are_symbols_may_be_any() -> None:
 
 @pytest.mark.parametrize("given", NO_CALL, ids=str)
 @pytest.mark.parametrize("asked", ["again", "blame"])
-def test_the_inspected_function_says_what_it_takes(asked: str, given: tuple[Any, ...]) -> None:
+def test_invalid_arguments_of_the_function_are_named(asked: str, given: tuple[Any, ...]) -> None:
     if asked == "blame" and not given:
         return  # the inspected call's own arguments
     c = lab.inspect(product, torch.ones(4, 5), Y)
@@ -210,7 +211,7 @@ def test_the_inspected_function_says_what_it_takes(asked: str, given: tuple[Any,
         getattr(c, asked)(*given)
 
 
-def test_what_the_function_itself_raises_comes_through() -> None:
+def test_exceptions_of_the_function_are_passed_on() -> None:
     def picky(x: torch.Tensor) -> torch.Tensor:
         if x.shape[0] == 3:
             raise ZeroDivisionError("three")
@@ -223,7 +224,7 @@ def test_what_the_function_itself_raises_comes_through() -> None:
 
 
 def test_each_public_call_of_a_compilation_is_checked() -> None:
-    """What takes arguments of its own is in the table above."""
+    """Every method with arguments is in the table above."""
     names = {name.split()[0] for name in OF_A_COMPILATION}
     for name, method in vars(Compilation).items():
         if inspect.isfunction(method) and not name.startswith("_") and name != "what_if":
@@ -232,7 +233,7 @@ def test_each_public_call_of_a_compilation_is_checked() -> None:
             assert not own or name in names, name
 
 
-def test_what_is_right_goes_through(compilation: Compilation, tmp_path: Path) -> None:
+def test_valid_arguments_are_accepted(compilation: Compilation, tmp_path: Path) -> None:
     assert compilation.report(tmp_path / "r.html", assembly=False).exists()
     assert compilation.save(str(tmp_path / "c.lab.json")).exists()
     assert compilation.compare(compilation).rows and compilation.measure(0).parts[0].times
@@ -241,17 +242,17 @@ def test_what_is_right_goes_through(compilation: Compilation, tmp_path: Path) ->
     assert compilation.what_if(passes_off=(name for name in ("lanes",))).graphs
 
 
-def test_python_says_what_is_missing_or_too_much(compilation: Compilation) -> None:
+def test_missing_and_unknown_arguments_raise_type_error(compilation: Compilation) -> None:
     with pytest.raises(TypeError, match=r"report\(\) missing 1 required positional argument"):
         compilation.report()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword argument 'lader'"):
         compilation.report("r.html", lader="cuda:90")  # type: ignore[call-arg]
 
 
-def test_what_is_expected_is_told(compilation: Compilation) -> None:
-    with pytest.raises(LabError) as told:
+def test_the_message_describes_the_expected_value(compilation: Compilation) -> None:
+    with pytest.raises(LabError) as error:
         compilation.report("r.html", ladder=90)
-    assert str(told.value) == (
+    assert str(error.value) == (
         'report(): ladder must be a GPU such as "cuda:90" or "hip:gfx942" or None, got 90'
     )
     assert in_words(Seconds) == "a number of seconds, 0 or more"
@@ -267,7 +268,7 @@ def test_types_of_every_kind() -> None:
     assert fits(object(), Any)
 
 
-def test_names_for_type_checkers_alone_are_not_asked() -> None:
+def test_annotations_that_exist_only_for_type_checkers_are_skipped() -> None:
     def taken(x: "NotHere") -> Any:  # noqa: F821, UP037
         return x
 

@@ -1,4 +1,4 @@
-"""The ladder of backends: which is the first that does not do what eager does."""
+"""The comparison of backends: the first one that disagrees with eager mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inductor_lab.debug.faults import CATALOGUE
 QUICK = ("eager", "aot_eager", "inductor_lab")
 
 
-def test_all_agree() -> None:
+def test_all_backends_agree() -> None:
     """Six backends forward (stock takes seconds for each kernel of C++), three with gradients."""
     layer = torch.nn.Sequential(torch.nn.BatchNorm1d(5), torch.nn.GELU())
     before = layer[0].running_mean.clone()
@@ -30,7 +30,7 @@ def test_all_agree() -> None:
     [("wrong_neg", "wrong"), ("neg_without_text", "raises"), ("unaligned_load", "crashes"),
      ("wrong_gradient", "wrong"), ("dropped_write", "wrong")],
 )  # fmt: skip
-def test_the_first_that_is_wrong(fault: str, verdict: str) -> None:
+def test_the_first_wrong_backend_is_reported(fault: str, verdict: str) -> None:
     function, arguments, *_ = CATALOGUE[fault].example()
     with CATALOGUE[fault]():
         found = lab.backends(function, *arguments, only=QUICK)
@@ -40,7 +40,7 @@ def test_the_first_that_is_wrong(fault: str, verdict: str) -> None:
     assert (wrong.backend, wrong.verdict) == ("inductor_lab", verdict), str(found)
 
 
-def test_nothing_optimized_has_no_passes_over_loop_trees() -> None:
+def test_the_unoptimized_backend_runs_no_loop_tree_passes() -> None:
     function, arguments, *_ = CATALOGUE["lost_tail"].example()
     only = ("inductor_lab (unoptimized)", "inductor_lab")
     with CATALOGUE["lost_tail"]():
@@ -48,13 +48,13 @@ def test_nothing_optimized_has_no_passes_over_loop_trees() -> None:
     assert [rung.verdict for rung in found.rungs] == ["agrees", "wrong"], str(found)
 
 
-def test_a_hang_has_a_limit() -> None:
+def test_a_hanging_backend_is_stopped_at_the_limit() -> None:
     function, arguments, *_ = CATALOGUE["endless_loop"].example()
     with lab.faults.endless_loop():
         found = lab.backends(function, *arguments, only=("inductor_lab",), limit=2.5)
     assert found.rungs[0].verdict == "hangs"
 
 
-def test_a_wrong_name() -> None:
+def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(BadArguments, match="unknown backend 'inductr'; did you mean 'inductor"):
         lab.backends(torch.sin, torch.ones(1), only=("inductr",))

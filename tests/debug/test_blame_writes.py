@@ -1,4 +1,4 @@
-"""Blame of programs that write: to parameters, through `.data`, and through views."""
+"""Blame of programs that write to parameters, through `.data`, and through views."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Scaled(torch.nn.Module):
         return y.detach() * 2
 
 
-def test_a_backward_that_nobody_calls_is_no_reason_to_crash() -> None:
+def test_an_unused_backward_does_not_crash_blame() -> None:
     module = Scaled()
     found = lab.blame(module, torch.ones(4, 4))
     assert found.fault is None and found.verdict == "right", str(found)
@@ -41,7 +41,7 @@ def test_a_backward_that_nobody_calls_is_no_reason_to_crash() -> None:
     assert "w after the call" in " ".join(found.results)
 
 
-def test_a_write_that_autograd_does_not_see_is_seen() -> None:
+def test_a_write_through_data_is_compared() -> None:
     given = [torch.ones(3), torch.ones(3), torch.tensor([float("nan")])]
     before = Before(given)
     given[0].data.fill_(2)
@@ -60,7 +60,7 @@ def in_two_places(x: Any) -> Any:
     return y * 2
 
 
-def test_the_writer_is_named_and_not_the_reader() -> None:
+def test_the_writing_node_is_blamed_and_not_its_consumer() -> None:
     module = torch.fx.symbolic_trace(in_two_places)
     captured = fx_graph(module, "captured")
     x = torch.zeros(2, dtype=torch.float64)
@@ -76,7 +76,7 @@ def test_the_writer_is_named_and_not_the_reader() -> None:
 
 
 @pytest.mark.parametrize("left", ["x after the call", "result 0"])
-def test_what_a_call_leaves_has_a_line(left: str) -> None:
+def test_a_wrong_write_has_a_source_line(left: str) -> None:
     module = torch.fx.symbolic_trace(through_a_view)
     captured = fx_graph(module, "captured")
     x = torch.zeros(1, 3, dtype=torch.float64)

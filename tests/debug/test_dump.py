@@ -1,4 +1,4 @@
-"""`c.dump(folder)` and TORCH_COMPILE_DEBUG: files that say what was made, and programs that run."""
+"""`c.dump(folder)` and TORCH_COMPILE_DEBUG: files of all stages, and standalone programs."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def run(file: Path, **more: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_ten_programs_run_by_themselves(tmp_path):
-    """Each graph and its generated code have the same results on the same random inputs."""
+def test_ten_dumped_programs_run_standalone(tmp_path):
+    """Each graph and its generated code compute the same results for the same random inputs."""
     for name, (function, arguments) in PROGRAMS.items():
         given = [a.clone() if not a.requires_grad else a for a in arguments]
         lab.inspect(function, *given).dump(tmp_path / name)
@@ -72,14 +72,14 @@ def test_ten_programs_run_by_themselves(tmp_path):
     done = subprocess.run([sys.executable, all_at_once], input="\n".join(map(str, files)),
                           capture_output=True, text=True, check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    told = [text.split("\n")[1:-1] for text in done.stdout.split("FILE ")[1:]]
-    for part, graph, code in zip(parts, told[::2], told[1::2], strict=True):
+    outputs = [text.split("\n")[1:-1] for text in done.stdout.split("FILE ")[1:]]
+    for part, graph, code in zip(parts, outputs[::2], outputs[1::2], strict=True):
         same(graph, code, str(part))
-    assert sum("nan" in line for lines in told for line in lines) <= 4, "random, yet mostly numbers"
+    assert sum("nan" in line for lines in outputs for line in lines) <= 4, "random, but few NaN"
 
 
 def same(graph: list[str], code: list[str], where: str) -> None:
-    """Each result of the code is one of the graph's, which returns new values of inputs too."""
+    """Each result of the code is a result of the graph, which also returns new input values."""
     assert code and len(code) <= len(graph), where
     for found in code:
         assert any(alike(found, expected) for expected in graph), f"{where}: {found} in {graph}"
@@ -94,7 +94,7 @@ def alike(found: str, expected: str) -> bool:
     return close or one == other == "nan"
 
 
-def test_the_files_are_named_as_stock_names_them(tmp_path):
+def test_the_files_have_the_names_that_stock_uses(tmp_path):
     function, arguments = PROGRAMS["pointwise"]
     c = lab.inspect(function, *arguments)
     folder = c.dump(tmp_path / "dumped")
@@ -109,9 +109,11 @@ def test_the_files_are_named_as_stock_names_them(tmp_path):
     assert str(lab.load(folder / "compilation.lab.json")) == str(c)
 
 
-def test_changed_code_runs_changed(tmp_path):
-    """The code as it was made is run by the test of ten programs; here what a graph with the same
-    change gives says what to expect."""
+def test_an_edit_of_the_dumped_code_changes_its_result(tmp_path):
+    """The expected result is that of a graph with the same edit.
+
+    The test of ten programs runs the unchanged code.
+    """
     c = lab.inspect(lambda x: x + 1, torch.zeros(4))
     file = c.dump(tmp_path / "d") / "model__0_forward" / "output_code.py"
     text = file.read_text()
@@ -122,8 +124,8 @@ def test_changed_code_runs_changed(tmp_path):
     assert math.isclose(float(run(file)[0].split("sum ")[1]), expected, rel_tol=1e-3)
 
 
-def test_triton_kernels_have_every_rung(tmp_path):
-    """Compiled for a GPU that is not here: machine code where `ptxas` is, PTX in any case."""
+def test_triton_kernels_have_a_file_for_each_stage(tmp_path):
+    """Compiled for a GPU that this machine lacks: PTX always, machine code if `ptxas` exists."""
     pytest.importorskip("triton")
     c = lab.inspect(lambda x: (x + 1).sin(), torch.zeros(64), options={"target": "cuda:90"})
     (kernel,) = c.graphs[0].forward.kernels
@@ -136,15 +138,15 @@ def test_triton_kernels_have_every_rung(tmp_path):
     assert made["cubin"].read_bytes().startswith(b"\x7fELF")
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+def test_a_folder_that_cannot_be_created_raises_cannot_write(tmp_path):
     (tmp_path / "file").write_text("")
     c = lab.inspect(lambda x: x + 1, torch.zeros(4))
     with pytest.raises(CannotWrite):
         c.dump(tmp_path / "file")
 
 
-def test_the_variables_of_torch_are_heard(tmp_path):
-    """TORCH_COMPILE_DEBUG makes a folder, TORCH_LOGS and TORCH_TRACE hear of our code."""
+def test_environment_variables_of_torch_write_our_code(tmp_path):
+    """TORCH_COMPILE_DEBUG creates a folder; TORCH_LOGS and TORCH_TRACE contain our code."""
     script = tmp_path / "train.py"
     script.write_text(
         "import torch\nf = torch.compile(lambda x: x.sin() * 2, backend='inductor_lab')\n"

@@ -1,4 +1,4 @@
-"""A kernel whose text was edited: rejected at its line, reported wrong, or right and timed."""
+"""An edited kernel: a compile error with its line, a wrong result, or a correct and timed one."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def attempt(c: lab.Compilation, kernel: Kernel, old: str, new: str) -> EditedKer
     return lab.try_kernel(c, kernel.name, text.replace(old, new), seconds=0.05, limit=5)
 
 
-def test_the_same_text_is_right_and_timed(c, kernel) -> None:
+def test_an_unchanged_kernel_is_correct_and_timed(c, kernel) -> None:
     found = attempt(c, kernel, "return 0;", "return 0;  // as it was")
     assert found.right and "agrees with eager" in str(found)
     assert found.timings.rounds >= 9 and set(found.timings.seconds) == {OLD, NEW}
     assert all(took > 0 for took in found.timings.seconds[NEW])
 
 
-def test_another_function_is_wrong_and_not_timed(c, kernel) -> None:
+def test_a_kernel_with_another_function_is_wrong_and_not_timed(c, kernel) -> None:
     found = attempt(c, kernel, "lab_sin", "lab_cos")
     assert not found.right and found.judged[0].kind == "wrong"
     assert found.timings.rounds == 0 and str(found).startswith("wrong: result 0 of g0.forward")
 
 
-def test_the_compiler_complains_about_a_line_of_the_text(c, kernel) -> None:
+def test_a_compile_error_has_the_line_of_the_edited_text(c, kernel) -> None:
     text = str(kernel.code).replace("lab_sin", "lab_sine")
     found = lab.try_kernel(c, kernel.name, text)
     where, said = found.errors[0]
@@ -64,12 +64,12 @@ def test_the_compiler_complains_about_a_line_of_the_text(c, kernel) -> None:
 @pytest.mark.parametrize(("statement", "says"), [
     ("*(volatile int*)8 = 1;", "SIGSEGV"), ("for (volatile int n = 0;;) n = 1;", "still running"),
 ])  # fmt: skip
-def test_what_crashes_or_hangs_does_so_elsewhere(c, kernel, statement: str, says: str) -> None:
+def test_a_crash_or_hang_is_isolated_and_reported(c, kernel, statement: str, says: str) -> None:
     found = attempt(c, kernel, "return 0;", f"{statement} return 0;")
     assert says in found.failure and says in str(found) and not found.right
 
 
-def test_compilation_and_caches_stay_as_they_are(c, kernel, tmp_path, monkeypatch) -> None:
+def test_the_compilation_and_the_caches_do_not_change(c, kernel, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path))
     attempt(c, kernel, "lab_sin", "lab_cos")
     attempt(c, kernel, "lab_sin", "lab_sine")
@@ -92,7 +92,7 @@ def test_a_backward_and_random_numbers() -> None:
         assert (found.against == "eager") is (part.name == "backward")
 
 
-def test_triton_is_interpreted_where_there_is_no_gpu() -> None:
+def test_triton_kernels_are_interpreted_without_a_gpu() -> None:
     pytest.importorskip("triton")
     c = lab.inspect(pythagoras, torch.linspace(0, 9, 100), options={"language": "triton"})
     (kernel,) = c.graphs[0].forward.kernels
@@ -103,7 +103,7 @@ def test_triton_is_interpreted_where_there_is_no_gpu() -> None:
     assert broken.errors and broken.errors[0][0] > 1
 
 
-def test_lines_that_stay_keep_their_origins(kernel) -> None:
+def test_unchanged_lines_keep_their_origins(kernel) -> None:
     lines = str(kernel.code).rstrip("\n").split("\n")
     code = edited_code("\n".join([*lines, "// more"]), kernel.code)
     assert code.lines[: len(lines)] == tuple(
@@ -113,7 +113,7 @@ def test_lines_that_stay_keep_their_origins(kernel) -> None:
     assert not code.lines[-1].origins
 
 
-def test_names_that_are_not_there(c, kernel) -> None:
+def test_unknown_parts_and_kernels_are_refused(c, kernel) -> None:
     with pytest.raises(UnknownName, match=r"no part 'g0\.backward'"):
         lab.try_kernel(c, kernel.name, "", part="g0.backward")
     with pytest.raises(UnknownName, match="no kernel 'other'"):

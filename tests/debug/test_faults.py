@@ -1,4 +1,4 @@
-"""Every seeded fault is found: its stage, what it does, and the user's line."""
+"""Every seeded fault is found: its stage, its effect, and the user's line."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_a_fault_is_found(name: str) -> None:
         assert found.code.strip() and found.line > 0, "the generated line is named too"
 
 
-def test_the_pass_over_loop_trees_that_is_wrong_is_named() -> None:
-    """The trees before it are right: the same program with the pass switched off is."""
+def test_the_wrong_loop_tree_pass_is_named() -> None:
+    """The trees before the pass are correct: the program without the pass is."""
     fault = CATALOGUE["lost_tail"]
     function, arguments, *_ = fault.example()
     found = blamed(fault).fault
@@ -51,21 +51,21 @@ def test_the_pass_over_loop_trees_that_is_wrong_is_named() -> None:
     assert row.verdict == "right" and row.says == "1 kernel matches its fused group"
 
 
-def test_trees_that_are_too_long_to_interpret_are_not_guessed_at() -> None:
+def test_loop_trees_that_are_too_long_to_interpret_are_skipped() -> None:
     function, arguments, *_ = CATALOGUE["race"].example()
     (row,) = (r for r in lab.blame(function, *arguments).stages if r.stage == "loop tree")
     assert row.verdict == "unknown" and "1 take too many iterations" in row.says
 
 
-def test_there_are_enough_of_them() -> None:
+def test_the_catalogue_covers_enough_kinds_of_faults() -> None:
     assert len(CATALOGUE) >= 16
     assert {fault.shows for fault in CATALOGUE.values()} == {
         "wrong", "raises", "crashes", "hangs", "race", "not deterministic", "stale",
     }  # fmt: skip
 
 
-def test_nothing_is_left_behind() -> None:
-    """The example of each kind of fault is right before and after the block."""
+def test_faults_are_removed_after_the_block() -> None:
+    """The example of each fault is correct before and after the block."""
     function, arguments, *_ = CATALOGUE["wrong_neg"].example()
     compiled = lab.compile(function)
     expected, table = function(*arguments), dict(CPP_OPS)
@@ -76,7 +76,7 @@ def test_nothing_is_left_behind() -> None:
     torch.testing.assert_close(compiled(*arguments), expected)
 
 
-def test_a_block_that_is_forgotten_ends() -> None:
+def test_a_fault_is_removed_if_its_block_is_never_closed() -> None:
     before = CPP_OPS.get("neg.uint8")
     left = lab.faults.wrong_neg()
     left.__enter__()
@@ -86,13 +86,13 @@ def test_a_block_that_is_forgotten_ends() -> None:
     assert CPP_OPS.get("neg.uint8") == before
 
 
-def test_a_block_that_raises_ends() -> None:
+def test_a_fault_is_removed_after_an_exception() -> None:
     table = dict(CPP_OPS)
     with pytest.raises(KeyError), lab.faults.int_overflow():
         raise KeyError
     assert table == CPP_OPS
 
 
-def test_the_table_names_all() -> None:
+def test_the_table_lists_all_faults() -> None:
     text = lab.faults.table()
     assert all(name in text for name in CATALOGUE)

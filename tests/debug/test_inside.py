@@ -1,4 +1,4 @@
-"""Results that are no plain tensors: dataclasses, subclasses, nested, sparse and quantized ones."""
+"""Results other than plain tensors: dataclasses, subclasses, nested, sparse and quantized."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Any]]] = {
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR:UserWarning")
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_values_inside_of_results_are_compared(name: str) -> None:
+def test_values_nested_in_results_are_compared(name: str) -> None:
     function, given = PROGRAMS[name]
     found = lab.blame(function, given())
     assert found.verdict in ("right", "rounding") and found.stages[0].verdict == "right"
@@ -92,7 +92,7 @@ def test_a_value_in_a_dataclass_that_differs_is_named() -> None:
     assert found.stages[0].verdict == "unknown" and "result 0.parts[0]" in found.stages[0].says
 
 
-def test_what_cannot_be_compared_is_told() -> None:
+def test_values_that_cannot_be_compared_are_reported() -> None:
     def lazily(x: torch.Tensor) -> Iterator[torch.Tensor]:
         return (i for i in [x * 2])
 
@@ -103,13 +103,13 @@ def test_what_cannot_be_compared_is_told() -> None:
     assert found.verdict == "right" and found.notes == ("result 1: a function cannot be compared",)
 
 
-def test_no_graph_is_told() -> None:
+def test_a_function_without_a_graph_is_reported() -> None:
     found = lab.blame(lambda x: {1, 2}, x())
     assert found.stages[0].says == "nothing is captured, all runs as in eager"
     assert found.summary == "right: nothing is captured, all runs as in eager"
 
 
-def test_copies_share_what_was_shared_and_keep_classes() -> None:
+def test_copies_keep_shared_memory_and_classes() -> None:
     base = torch.zeros(4)
     marked = torch.ones(2).as_subclass(Marked)
     marked.label = "L"  # type: ignore[attr-defined]
@@ -124,7 +124,7 @@ def test_copies_share_what_was_shared_and_keep_classes() -> None:
     assert torch.equal(wide[2].values(), nested().values().double())
 
 
-def test_parts_have_names() -> None:
+def test_flattened_values_have_names() -> None:
     matrix = torch.eye(2).to_sparse_csr()
     assert [n for n, _ in tensors_in("r", matrix)][1:] == ["r.col_indices", "r.values"]
     assert [n for n, _ in tensors_in("r", nested())][:2] == ["r.values", "r.offsets"]
@@ -142,7 +142,7 @@ def test_parts_have_names() -> None:
     assert kept["result 0.scores"].sum() != 0
 
 
-def test_a_hessian_is_blamed_again() -> None:
+def test_blame_of_a_hessian() -> None:
     def curvature(x: torch.Tensor) -> Any:
         return torch.func.hessian(lambda v: (v.sin() * v).sum())(x)
 
@@ -153,7 +153,7 @@ def test_a_hessian_is_blamed_again() -> None:
         assert inspected.blame(again).verdict in ("right", "rounding")
 
 
-def test_transforms_end_with_a_run_that_fails() -> None:
+def test_transforms_are_exited_after_an_exception() -> None:
     def fails() -> None:
         with transforms_end():
             torch._C._functorch._vmap_increment_nesting(3, "error")
@@ -168,7 +168,7 @@ def test_transforms_end_with_a_run_that_fails() -> None:
         pass
 
 
-def test_eagers_count_leaves_no_level_of_forward_gradients() -> None:
+def test_counting_eager_costs_exits_forward_gradient_levels() -> None:
     graphs: list[torch.fx.GraphModule] = []
 
     def keep(module: torch.fx.GraphModule, _: Any) -> Any:
@@ -190,7 +190,7 @@ def test_nested_tensors_are_inspected() -> None:
 
 
 
-def test_bench_compares_dataclasses_and_texts() -> None:
+def test_bench_compares_dataclasses_and_strings() -> None:
     one, other = Found(torch.ones(2), []), Found(torch.full((2,), 3.0), [])
     assert difference(one, one) == 0.0 and difference(one, other) == 1.0
     assert difference((torch.ones(1), "a"), (torch.ones(1), "b")) == float("inf")
@@ -207,7 +207,7 @@ def jagged_views() -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("number", range(3))
 def test_the_copy_of_a_jagged_view_runs_the_same_code(number: int) -> None:
-    """TorchDynamo guards on the base of a view, so a copy without one ran none of the code."""
+    """TorchDynamo guards on the base of a view, so a copy without a base did not run the code."""
     given = jagged_views()[number]
     steps = lab.inspect(lambda x: x.sin() * 2, given).steps().rest()
     assert steps.finished and any(step.kernel for step in steps.done)

@@ -1,4 +1,4 @@
-"""The minifier: every kind of failure is shrunk to a few nodes, and its script shows it again."""
+"""The minifier: every kind of failure is shrunk to a few nodes, and its script reproduces it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ KINDS = {
     "not deterministic": "order_of_arrival",
     "gradient": "wrong_gradient",
 }
-"""What a fault does → one that does it; a hang has a test of its own."""
+"""Effect on a call → a fault with this effect; a hang has its own test."""
 VARY = ("race", "not deterministic")
-"""Each candidate of these is tried three times, so they stop once calls are cut out."""
+"""Kinds whose candidates are tried three times, so that minifying stops after the first steps."""
 
 
 def until_cut(line: str) -> None:
-    """Interrupts once calls are cut out, before sizes are tried."""
+    """Interrupts after calls have been removed and before sizes are tried."""
     if line.startswith("keep a half"):
         raise KeyboardInterrupt
 
@@ -55,13 +55,13 @@ def run_script(folder: Path, file: str = "repro.py") -> subprocess.CompletedProc
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_failure_is_shrunk_and_shown_again(kind: str, tmp_path: Path) -> None:
+def test_a_failure_is_shrunk_and_its_script_reproduces_it(kind: str, tmp_path: Path) -> None:
     found = shrunk(KINDS[kind], tmp_path, tell=until_cut if kind in VARY else None)
     assert found.complete != (kind in VARY) and found.nodes <= 6, str(found)
-    attempts = 3 if kind == "race" else 1  # threads of a busy machine may run one after another
+    attempts = 3 if kind == "race" else 1  # on a busy machine, threads may run sequentially
     scripts = (run_script(tmp_path) for _ in range(attempts))
     ended = next((e for e in scripts if e.returncode != 0), None)
-    assert ended is not None, "the script shows the failure in a fresh process"
+    assert ended is not None, "the script reproduces the failure in a new process"
     assert "does not fail any more" not in ended.stdout
     assert "SyntaxError" not in ended.stderr and "ImportError" not in ended.stderr
 
@@ -76,7 +76,7 @@ def test_a_hang_is_shrunk(tmp_path: Path) -> None:
     assert ended.returncode == 1 and "Timeout (0:00:06)!" in ended.stderr
 
 
-def test_what_is_written(tmp_path: Path) -> None:
+def test_the_written_files(tmp_path: Path) -> None:
     found = shrunk("wrong_neg", tmp_path)
     assert found.folder == tmp_path
     assert "keep a half" in (tmp_path / "log.txt").read_text()
@@ -87,8 +87,8 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert "torch.neg(x0)" in found.script and "lab.faults.wrong_neg()" in found.script
 
 
-def test_a_script_for_others_does_without_us(tmp_path: Path) -> None:
-    """A failure of another backend: here one that always raises."""
+def test_a_script_for_another_backend_does_not_import_inductor_lab(tmp_path: Path) -> None:
+    """A failure of another backend, which always raises."""
 
     def refusing(function: object, inputs: object) -> str:
         return "refused" if "cumsum" in function.code else ""  # type: ignore[attr-defined]
@@ -101,8 +101,8 @@ def test_a_script_for_others_does_without_us(tmp_path: Path) -> None:
     assert "inductor_lab" not in found.script
 
 
-def test_any_predicate_may_be_asked() -> None:
-    told: list[str] = []
+def test_a_user_predicate_can_be_minified() -> None:
+    messages: list[str] = []
 
     def program(x: torch.Tensor) -> torch.Tensor:
         return (x.exp() - 1).log().sum(-1)
@@ -110,14 +110,14 @@ def test_any_predicate_may_be_asked() -> None:
     def has_nan(function: object, inputs: list[torch.Tensor]) -> bool:
         return bool(function(*inputs)[0].isnan().any())  # type: ignore[operator]
 
-    found = lab.minify(program, torch.full((4, 6), -2.0), check=has_nan, tell=told.append)
+    found = lab.minify(program, torch.full((4, 6), -2.0), check=has_nan, tell=messages.append)
     assert found.symptom == "fails True" and found.nodes == 3
-    assert any("started off with" in line for line in told)
-    assert all(str(tried) in told for tried in found.log)
+    assert any("started off with" in line for line in messages)
+    assert all(str(tried) in messages for tried in found.log)
     assert callable(slower_than_eager(2.0))
 
 
-def test_the_branches_of_a_graph_are_in_its_script(tmp_path: Path) -> None:
+def test_a_script_contains_the_branches_of_its_graph(tmp_path: Path) -> None:
     def branches(x: torch.Tensor) -> torch.Tensor:
         return torch.cond(x.sum() > 0, torch.neg, lambda x: x + 1, (x.contiguous(),))
 
@@ -128,13 +128,13 @@ def test_the_branches_of_a_graph_are_in_its_script(tmp_path: Path) -> None:
     assert "higher_order.cond" in found.script and found.script.count("(torch.nn.Module)") == 3
     done = run_script(tmp_path)
     assert done.returncode == 0 and "does not fail any more" in done.stdout, done.stderr
-    wrong = tmp_path / "wrong.py"  # the branches were compiled to something else
+    wrong = tmp_path / "wrong.py"  # the branches are compiled incorrectly
     other = "Repro_cond_true_0.forward = Repro_cond_false_0.forward = lambda self, x0: (x0 + 7,)"
     wrong.write_text(found.script.replace("compiled = ", f"{other}\ncompiled = "))
     assert "Tensor-likes are not" in run_script(tmp_path, "wrong.py").stderr
 
 
-def test_a_graph_that_cannot_be_captured_again_is_no_failure() -> None:
+def test_a_graph_that_cannot_be_recaptured_is_not_a_failure() -> None:
     """TorchDynamo cannot read the call of flex_attention that it wrote."""
     q = torch.randn(1, 2, 128, 16)
     with pytest.raises(BadArguments, match="none of its graphs fails by itself"):
@@ -157,7 +157,7 @@ def test_an_interrupt_keeps_the_smallest(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not found.complete and "smallest so far" in str(found)
 
 
-def test_any_part_of_a_graph_runs_by_itself() -> None:
+def test_any_slice_of_a_graph_runs_standalone() -> None:
     def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         a, b = (x @ w).chunk(2, -1)
         return torch.nn.functional.gelu(a) * b.sigmoid()
@@ -176,9 +176,11 @@ def test_any_part_of_a_graph_runs_by_itself() -> None:
         torch.testing.assert_close(got[-1], expected[name])
 
 
-def test_a_model_is_cut_down_by_halves(tmp_path: Path) -> None:
-    """One fault in the pooler of a BERT with random weights; of twelve layers it takes half a
-    minute of one core, here it has three."""
+def test_a_model_is_bisected(tmp_path: Path) -> None:
+    """One fault in the pooler of a BERT with random weights and three layers.
+
+    With twelve layers it takes half a minute on one core.
+    """
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(
         hidden_size=32, num_attention_heads=2, intermediate_size=64, num_hidden_layers=3

@@ -1,4 +1,4 @@
-"""Predictions of the guard playground: they are what TorchDynamo does in the call."""
+"""Predictions of the guard playground equal what TorchDynamo does in the call."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def called(program: str) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("dynamic", [None, True, False], ids=["default", "dynamic", "static"])
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_prediction_is_what_torchdynamo_does(program: str, dynamic: bool | None) -> None:
-    """Each edit in turn, so that later ones meet several compiled versions."""
+def test_a_prediction_equals_the_result_of_torchdynamo(program: str, dynamic: bool | None) -> None:
+    """Each edit in sequence, so that later edits are checked against several compiled versions."""
     compilation = lab.inspect(*called(program), options={"dynamic": dynamic})
     first = predict_call(compilation, {})
     assert first is not None and first.hit is not None
@@ -118,17 +118,17 @@ def test_a_prediction_is_what_torchdynamo_does(program: str, dynamic: bool | Non
         assert predicted is not None
         try:
             again = call_with_edits(compilation, edit)
-        except Exception:  # the function refuses these values, in eager mode too
+        except Exception:  # eager mode refuses these values too
             continue
         assert (predicted.hit is not None) == again.hit, (edit, predicted, again.reasons)
         answers.append(again.hit)
         after = predict_call(compilation, edit)
         kept = again.hit or bool(again.capture.bytecode)
-        assert after is not None and (after.hit is not None) == kept, "now there is a version"
+        assert after is not None and (after.hit is not None) == kept, "the call compiled a version"
     assert len(answers) > 1
 
 
-def test_a_later_version_is_known() -> None:
+def test_later_versions_are_checked() -> None:
     """The first version was compiled for one size, the second for every size."""
     compilation = lab.inspect(by_word, torch.ones(10))
     size = {"L['x']": {"size": [20]}}
@@ -140,7 +140,7 @@ def test_a_later_version_is_known() -> None:
     assert found is not None and found.hit is not None
 
 
-def test_nothing_runs_and_nothing_stays_changed() -> None:
+def test_a_prediction_runs_nothing_and_restores_values() -> None:
     calls: list[int] = []
 
     def counting(x: torch.Tensor) -> torch.Tensor:
@@ -153,5 +153,5 @@ def test_nothing_runs_and_nothing_stays_changed() -> None:
     assert calls == before and FACTOR == 3
 
 
-def test_a_module_has_no_versions_of_its_own() -> None:
+def test_a_module_has_no_prediction() -> None:
     assert predict_call(lab.inspect(torch.nn.Linear(2, 2), torch.ones(1, 2)), {}) is None

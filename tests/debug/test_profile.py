@@ -79,7 +79,7 @@ def test_equal_kernels_keep_their_own_nodes(tmp_path):
     assert sorted(nodes) == ["sin", "sin_1"]
 
 
-def test_the_rows_add_up_to_the_call(known_limits, compilation):
+def test_the_rows_sum_to_the_time_of_the_call(known_limits, compilation):
     found = compilation.profile(steps=5)
     assert found.steps == 5 and found.plain_seconds > 0
     assert found.plain_seconds * (1 + found.clock_cost) == pytest.approx(found.call_seconds)
@@ -92,9 +92,11 @@ def test_the_rows_add_up_to_the_call(known_limits, compilation):
     assert "between kernels" in str(found) and found.rows[0].name in str(found)
 
 
-def test_a_model_is_accounted_for(known_limits):
-    """MobileBERT, 4 x 128 tokens, as wide as it is, of two layers: `python -m benchmarks.profiler`
-    has all of them, and what clocks cost.  Here: nothing is counted twice or lost."""
+def test_every_step_of_a_model_is_counted_once(known_limits):
+    """MobileBERT with two layers of full width, 4 x 128 tokens: no step is lost or counted twice.
+
+    `python -m benchmarks.profiler` runs all layers and measures the overhead of timers.
+    """
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     config = transformers.MobileBertConfig(num_hidden_layers=2, vocab_size=1000)
@@ -114,7 +116,7 @@ def test_a_model_is_accounted_for(known_limits):
     assert any("self.query" in line or "linear" in line for row in found.rows for line in row.lines)
 
 
-def test_calls_of_one_library_are_told_apart_by_the_users_lines(known_limits):
+def test_calls_of_one_library_have_a_row_for_each_user_line(known_limits):
     def products(a, b):
         for _ in range(2):
             a = a @ b
@@ -126,9 +128,9 @@ def test_calls_of_one_library_are_told_apart_by_the_users_lines(known_limits):
     x = torch.randn(32, 32, requires_grad=True)
     found = lab.inspect(products, x, torch.randn(32, 32)).profile(steps=2)
     rows = [row for row in found.rows if row.name == "aten.mm.default"]
-    told = {(row.part, row.lines[0].partition("  ")[2]): row.calls for row in rows}
-    assert told["g0.forward", "a = a @ b"] == 2
-    assert told["g0.forward", "return (a @ b[:, :8]).sum()"] == 1
+    calls = {(row.part, row.lines[0].partition("  ")[2]): row.calls for row in rows}
+    assert calls["g0.forward", "a = a @ b"] == 2
+    assert calls["g0.forward", "return (a @ b[:, :8]).sum()"] == 1
     assert len({row.where for row in rows}) == len(rows) > 2
     equal = [row for row in found.rows if row.generated and "sin" in row.lines[0]]
     assert [(row.calls, len(row.lines)) for row in equal if row.part == "g0.forward"] == [(3, 2)]
@@ -161,7 +163,7 @@ def test_a_slow_call_is_made_fewer_times(known_limits, compilation, monkeypatch)
     assert compilation.profile(steps=2).steps == 2
 
 
-def test_clocks_that_cost_less_than_nothing_are_noise(known_limits, compilation):
+def test_negative_timer_overhead_is_reported_as_noise(known_limits, compilation):
     found = replace(compilation.profile(steps=1), clock_cost=0.02)
     assert "(+2.0% with them)" in str(found) and "timer overhead +2.0 %" in found._repr_html_()
     noisy = replace(found, clock_cost=-0.3)
@@ -170,7 +172,7 @@ def test_clocks_that_cost_less_than_nothing_are_noise(known_limits, compilation)
         assert "noise" in text
 
 
-def test_roofs_that_nobody_knows_have_no_column(known_limits, compilation):
+def test_unknown_roofs_have_no_column(known_limits, compilation):
     found = compilation.profile(steps=1)
     unknown = replace(found, rows=tuple(replace(row, roof=None) for row in found.rows))
     assert "of roof" in str(found) and "of roof" not in str(unknown)
@@ -179,12 +181,12 @@ def test_roofs_that_nobody_knows_have_no_column(known_limits, compilation):
     assert page.count("<th ") == 9 and page.count("<td") == 9 * (len(found.rows) + 1)
 
 
-def test_what_is_loaded_has_no_time(compilation, tmp_path):
+def test_a_loaded_compilation_cannot_be_profiled(compilation, tmp_path):
     with pytest.raises(NotRunnable):
         lab.load(compilation.save(tmp_path / "c.json")).profile()
 
 
-def test_without_a_profiler_a_call_only_asks_whether_one_runs():
+def test_without_a_profiler_a_call_only_checks_for_one():
     c = lab.inspect(torch.sin, torch.randn(8))
     names = c.graphs[0].forward.executable.call.__globals__
     (kernel,) = c.graphs[0].forward.kernels
@@ -205,7 +207,7 @@ def test_without_a_profiler_a_call_only_asks_whether_one_runs():
     assert names["_recorded"].__code__ not in entered
 
 
-def test_columns_stay_apart_and_steps_are_a_number(known_limits, compilation):
+def test_columns_are_separated_and_steps_must_be_a_number(known_limits, compilation):
     found = compilation.profile(steps=1)
     slow = replace(found.rows[0], calls=1, seconds=10.0, nbytes=7970, flops=7970)
     assert "      1  7.97e-07  7.97e-07" in str(replace(found, rows=(slow,)))

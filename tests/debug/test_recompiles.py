@@ -1,4 +1,4 @@
-"""What is compiled in a block: when, for how long, and which guard failed."""
+"""Compilations in a block: their time, their duration, and the failed guard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def shifted(x: torch.Tensor, scale: float) -> torch.Tensor:
     return x * scale
 
 
-def test_every_compilation_has_its_time_and_its_guard() -> None:
+def test_every_compilation_has_a_time_and_a_failed_guard() -> None:
     torch.compiler.reset()
     fast = lab.compile(shifted)
     with lab.recompiles() as seen:
@@ -45,7 +45,7 @@ def test_every_compilation_has_its_time_and_its_guard() -> None:
     assert first.reasons == ()
 
 
-def test_other_threads_and_backends_are_seen_and_hits_are_not() -> None:
+def test_compilations_of_other_threads_and_backends_are_recorded() -> None:
     torch.compiler.reset()
     stock = torch.compile(lambda x: x + 1, backend="eager")
     with lab.recompiles() as seen:
@@ -69,7 +69,7 @@ def served(seen: Recompiles) -> list[tuple[str, ...]]:
     return [call.served for call in seen.calls]
 
 
-def test_each_call_says_which_code_it_ran_and_for_which_it_was_compiled() -> None:
+def test_each_call_records_the_code_that_it_ran_and_compiled() -> None:
     torch.compiler.reset()
     fast = lab.compile(shifted)
     with lab.recompiles() as seen:
@@ -89,7 +89,7 @@ def test_each_call_says_which_code_it_ran_and_for_which_it_was_compiled() -> Non
     assert len(seen.calls) == 7, "the block is over"
 
 
-def test_what_follows_a_graph_break_belongs_to_the_same_call() -> None:
+def test_code_after_a_graph_break_belongs_to_the_same_call() -> None:
     torch.compiler.reset()
     fast = torch.compile(printing, backend="eager")
     with lab.recompiles() as seen:
@@ -100,7 +100,7 @@ def test_what_follows_a_graph_break_belongs_to_the_same_call() -> None:
     assert served(seen) == [(ids[0], ids[1])] * 2 + [(ids[2], ids[3])]
 
 
-def test_threads_have_calls_of_their_own() -> None:
+def test_threads_have_separate_calls() -> None:
     torch.compiler.reset()
     fast = torch.compile(printing, backend="eager")
     with lab.recompiles() as seen:
@@ -114,7 +114,7 @@ def test_threads_have_calls_of_their_own() -> None:
     assert len(both) == 2 and len(seen.calls) == 5
 
 
-def test_a_version_too_many_is_not_said_to_be_compiled() -> None:
+def test_a_version_above_the_limit_is_refused() -> None:
     torch.compiler.reset()
     fast = torch.compile(lambda x: x + 1, backend="eager", dynamic=False)
     with torch._dynamo.config.patch(recompile_limit=2), lab.recompiles() as seen:
@@ -147,7 +147,7 @@ def test_calls_past_the_limit_are_counted() -> None:
     assert (sys.getprofile(), threading.getprofile()) == profiled
 
 
-def test_others_see_the_code_that_torch_wrote() -> None:
+def test_other_hooks_see_the_code_that_torch_wrote() -> None:
     with lab.recompiles():
         inside = lab.inspect(shifted, torch.ones(4), 1.0)
     alone = lab.inspect(shifted, torch.ones(4), 1.0)
@@ -155,7 +155,7 @@ def test_others_see_the_code_that_torch_wrote() -> None:
     assert codes[0] == codes[1]
 
 
-def test_without_torchs_rewriting_the_rest_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilations_are_recorded_without_rewriting(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.compiler.reset()
     monkeypatch.setattr("inductor_lab.debug.recompiles.served.CAN_NOTE", False)
     with lab.recompiles() as seen:
@@ -184,7 +184,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("words", CHANGES)
-def test_the_guard_that_failed_in_words(words: str) -> None:
+def test_a_failed_guard_is_described_in_a_sentence(words: str) -> None:
     torch.compiler.reset()
     fast = torch.compile(shifted, backend="eager")
     with lab.recompiles() as seen:

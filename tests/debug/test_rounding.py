@@ -31,7 +31,7 @@ PRECISIONS = (torch.float16, torch.bfloat16, torch.float32)
 
 @pytest.mark.parametrize("dtype", PRECISIONS, ids=lambda dtype: str(dtype).split(".")[1])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_right_program_rounds(name: str, dtype: torch.dtype) -> None:
+def test_differences_of_a_correct_program_are_rounding(name: str, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(4)
     x, y = (torch.randn(37, 65, generator=generator).to(dtype) for _ in range(2))
     found = lab.blame(PROGRAMS[name], x, y)
@@ -41,7 +41,7 @@ def test_a_right_program_rounds(name: str, dtype: torch.dtype) -> None:
     assert said in found.summary
 
 
-def test_gradients_round_too() -> None:
+def test_differences_of_correct_gradients_are_rounding() -> None:
     x = torch.randn(16, 33, generator=torch.Generator().manual_seed(1)).requires_grad_()
     w = torch.randn(20, 33, generator=torch.Generator().manual_seed(2)).requires_grad_()
 
@@ -54,7 +54,7 @@ def test_gradients_round_too() -> None:
 
 
 def test_a_gradient_that_is_zero_has_no_ulp() -> None:
-    """That of a sum of softmax: roundings are all that is there."""
+    """The gradient of a sum of softmax is 0, so all that is left is rounding."""
     x = torch.randn(64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     found = lab.blame(lambda x: torch.softmax(x, 0).sum() + x.relu().sum() * 0, x)
     gradient = found.results["gradient of x"]
@@ -63,7 +63,7 @@ def test_a_gradient_that_is_zero_has_no_ulp() -> None:
     assert all(row.ulp is None or row.ulp < 1e4 for row in found.stages)
 
 
-def test_what_is_left_of_cancelled_digits_is_told_as_a_number() -> None:
+def test_differences_of_cancelled_digits_are_reported_as_numbers() -> None:
     truth, spread = torch.tensor([0.0, 1.0]).double(), torch.tensor([2e-9, 1e-8]).double()
     ours, eager = torch.tensor([1e-9, 1.0]), torch.tensor([0.0, 1.0])
     found = judge(ours, eager, truth, spread)
@@ -76,7 +76,7 @@ def test_what_is_left_of_cancelled_digits_is_told_as_a_number() -> None:
     assert not judge(torch.tensor([1e-6, 1.0]), eager, truth, spread).right
 
 
-def test_writes_are_looked_at() -> None:
+def test_writes_to_arguments_are_compared() -> None:
     def step(state: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         state.mul_(0.9).add_(x, alpha=0.1)
         return state.sqrt()
@@ -86,7 +86,7 @@ def test_writes_are_looked_at() -> None:
     assert "state after the call" in found.results
 
 
-def test_random_numbers_are_not_compared_with_eagers() -> None:
+def test_random_results_are_not_compared_with_eager() -> None:
     def noisy(x: torch.Tensor) -> torch.Tensor:
         return F.dropout(x, 0.5) * 2 + torch.rand_like(x)
 
@@ -95,7 +95,7 @@ def test_random_numbers_are_not_compared_with_eagers() -> None:
     assert any("random" in note for note in found.notes)
 
 
-def test_rewrites_keep_the_numbers_that_were_drawn() -> None:
+def test_rewrites_do_not_change_random_numbers() -> None:
     def noisy(x: torch.Tensor) -> torch.Tensor:
         return F.dropout(x.sin(), 0.3) * x.sin()
 
@@ -105,7 +105,7 @@ def test_rewrites_keep_the_numbers_that_were_drawn() -> None:
     assert stages["rewrite: common_subexpressions"] == "right"
 
 
-def test_several_graphs_are_blamed_one_by_one() -> None:
+def test_each_of_several_graphs_is_blamed() -> None:
     def broken(x: torch.Tensor) -> torch.Tensor:
         y = x.sin()
         print(end="")
@@ -120,7 +120,7 @@ def test_several_graphs_are_blamed_one_by_one() -> None:
     assert found.fault is None
 
 
-def test_where_a_nan_is_born() -> None:
+def test_the_first_nan_is_located() -> None:
     def normalized(x: torch.Tensor) -> torch.Tensor:
         scale = x.abs().amax(-1, keepdim=True)
         y = x / scale
@@ -135,7 +135,7 @@ def test_where_a_nan_is_born() -> None:
     assert born.span is not None and born.span.code == "y = x / scale"
 
 
-def test_an_overflow_of_halves_is_told_from_a_real_infinity() -> None:
+def test_a_float16_overflow_is_distinguished_from_an_infinity() -> None:
     def large(x: torch.Tensor) -> torch.Tensor:
         y = x * x
         return y + 1
@@ -162,17 +162,17 @@ def doubled(x: torch.Tensor) -> torch.Tensor:
     ],
     ids=["grad", "vmap", "hessian", "jacfwd", "jvp"],
 )
-def test_transforms_of_functions_are_looked_into(transformed: Callable[..., Any]) -> None:
+def test_functions_in_transforms_are_compared(transformed: Callable[..., Any]) -> None:
     found = lab.blame(transformed, torch.linspace(-1, 1, 6))
     assert found.verdict in ("right", "rounding") and len(found.stages) > 5
 
 
-def test_a_hook_on_a_value_is_looked_into() -> None:
+def test_a_hook_on_a_value_is_compared() -> None:
     found = lab.blame(doubled, torch.linspace(-1, 1, 6).requires_grad_())
     assert found.verdict in ("right", "rounding") and "gradient of x" in found.results
 
 
-def test_new_tensors_of_no_dtype_are_doubles_for_the_referee() -> None:
+def test_new_tensors_without_a_dtype_are_float64_in_the_reference() -> None:
     def sampled(x: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:
         grid = torch.zeros(2, 4, 4, 2) + (steps / 3).mean()
         return torch.nn.functional.grid_sample(x, grid, align_corners=False).softmax(-1)

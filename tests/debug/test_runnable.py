@@ -1,4 +1,4 @@
-"""`fx_graph_runnable.py` runs by itself: with sub-graphs, and with operators of the user's."""
+"""`fx_graph_runnable.py` runs standalone, also with sub-graphs and user operators."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(folder: Path, file: str = "fx_graph_runnable.py") -> subprocess.Complete
 
 
 def given() -> torch.Tensor:
-    """What the program makes for an input of four floats."""
+    """The input that the program creates for four floats."""
     torch.manual_seed(0)
     return torch.randn(4)
 
@@ -55,7 +55,7 @@ WEIGHT = torch.ones(4, requires_grad=True)
 
 @pytest.mark.parametrize("fn", [branches, turns, trained])
 @pytest.mark.parametrize("file", ["fx_graph_runnable.py", "output_code.py"])
-def test_sub_graphs_are_in_the_program(fn, file, tmp_path) -> None:
+def test_the_program_contains_sub_graphs(fn, file, tmp_path) -> None:
     ran = run(lab.inspect(fn, torch.randn(4)).dump(tmp_path), file)
     assert ran.returncode == 0, ran.stderr
     assert fn is trained or ran.stdout.strip() == expected(fn)
@@ -87,7 +87,7 @@ def own_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]
 
 
 @pytest.mark.parametrize("file", ["fx_graph_runnable.py", "output_code.py"])
-def test_the_module_of_an_operator_is_imported(own_module, file, tmp_path) -> None:
+def test_the_program_imports_the_module_of_an_operator(own_module, file, tmp_path) -> None:
     def fn(x: torch.Tensor) -> torch.Tensor:
         return own_module.twice(x.sin()) + 1
 

@@ -80,13 +80,13 @@ def draws_from_python(x: torch.Tensor) -> torch.Tensor:
     lambda: adds_to_a_global, lambda: lengthens_a_list, closure, Memory, normalized_twice,
     training_step, lambda: draws_from_python,
 ])  # fmt: skip
-def test_nobody_is_blamed_for_state(make) -> None:
+def test_stateful_functions_are_reported_as_right(make) -> None:
     torch.manual_seed(0)
     found = lab.blame(make(), torch.randn(4))
     assert found.fault is None and found.stages[0].verdict == "right", str(found)
 
 
-def test_state_is_what_it_was() -> None:
+def test_blame_restores_state() -> None:
     module = Memory()
     lab.blame(module, torch.ones(4))
     assert module.calls == 0 and module.past == {} and module.total.eq(0).all()
@@ -96,14 +96,14 @@ def test_state_is_what_it_was() -> None:
     assert module.calls == 1 and module.total.eq(1).all()
 
 
-def test_what_a_stage_does_to_state_is_judged() -> None:
-    """The captured graph writes to the buffer as eager does, and the compiled one does not."""
+def test_state_changes_of_a_stage_are_compared() -> None:
+    """The captured graph writes to the buffer as in eager mode; the compiled graph does not."""
     with lab.faults.dropped_write():
         found = lab.blame(Memory(), torch.ones(4))
     assert found.fault is not None and "total" in str(found)
 
 
-def test_state_that_cannot_be_put_back_is_told() -> None:
+def test_state_that_cannot_be_restored_is_reported() -> None:
     numbers = iter(range(1, 100))
     found = lab.blame(lambda x: x * next(numbers), torch.ones(4))
     assert found.fault is None and found.stages[0].verdict == "unknown"
@@ -121,13 +121,13 @@ def test_a_captured_graph_that_is_wrong_is_still_blamed(monkeypatch: pytest.Monk
     assert found.fault is not None and found.fault.stage == "captured"
 
 
-def test_random_numbers_leave_nothing_to_compare() -> None:
+def test_random_results_are_not_compared() -> None:
     found = lab.blame(torch.nn.Dropout(0.5), torch.ones(40))
     assert found.fault is None and "no result to compare" in found.summary
     assert "bits that eager computes" not in found.summary
 
 
-def test_everything_that_changes_is_put_back() -> None:
+def test_every_kind_of_state_is_restored() -> None:
     class Bag:
         shared: list[int] = []
 

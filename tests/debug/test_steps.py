@@ -1,4 +1,4 @@
-"""Stepping through a compiled call, and the file that its host program is."""
+"""Stepping through a compiled call, and the file of its host program."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def compilation() -> Compilation:
     return lab.inspect(loss, x.requires_grad_(), w, options={"memory_pool": 0})
 
 
-def test_every_line_runs_and_the_results_are_those_of_the_call(compilation: Compilation) -> None:
+def test_every_line_runs_and_the_results_equal_the_call(compilation: Compilation) -> None:
     steps = compilation.steps()
     done = list(steps)
     assert steps.finished and done == steps.done
@@ -44,7 +44,7 @@ def test_every_line_runs_and_the_results_are_those_of_the_call(compilation: Comp
     torch.testing.assert_close(steps.results["g0.backward"][0], expected)
 
 
-def test_buffers_are_seen_to_change(compilation: Compilation) -> None:
+def test_changed_buffers_are_listed(compilation: Compilation) -> None:
     kernels = {kernel.name for part in compilation.parts for kernel in part.kernels}
     steps = compilation.steps().rest()
     called = [step for step in steps.done if step.kernel]
@@ -56,7 +56,7 @@ def test_buffers_are_seen_to_change(compilation: Compilation) -> None:
     assert max(step.held for step in steps.done) >= 3 * 7 * 7 * 4
 
 
-def test_what_is_said_of_a_buffer() -> None:
+def test_the_text_of_a_buffer() -> None:
     value = torch.tensor([0.0, 1.0, 2.0, 2.0, float("nan"), float("inf")])
     state = BufferState.of("buf0", value)
     assert (state.low, state.high, state.nan, state.inf) == (0.0, 2.0, 1, 1)
@@ -67,13 +67,13 @@ def test_what_is_said_of_a_buffer() -> None:
     assert BufferState.of("e", torch.empty(0)).histogram == ()
 
 
-def test_the_call_is_as_before_afterwards(compilation: Compilation) -> None:
+def test_calls_after_stepping_are_unchanged(compilation: Compilation) -> None:
     compilation.steps()
     x, w = compilation.call.args  # type: ignore[union-attr]
     torch.testing.assert_close(compilation.compiled(x, w), loss(x, w))  # type: ignore[misc]
 
 
-def test_writes_happen_on_copies() -> None:
+def test_stepping_writes_to_copies() -> None:
     def count(state: torch.Tensor) -> torch.Tensor:
         return state.add_(1) * 2
 
@@ -110,7 +110,7 @@ def test_a_debugger_can_break_in_the_file(compilation: Compilation) -> None:
     assert lines and any("cpp_fused" in text[line - 1] for line in lines)
 
 
-def test_without_the_cache_the_text_is_known_too() -> None:
+def test_the_text_is_available_without_the_cache() -> None:
     import linecache
 
     compilation = lab.inspect(torch.sin, torch.ones(3), options={"cache": False})
@@ -139,8 +139,8 @@ def test_the_widget_steps(compilation: Compilation) -> None:
     assert steps.finished and "data-do" not in str(widget.tree)
 
 
-def test_a_cell_keeps_what_it_shows_where_no_widget_is(compilation: Compilation) -> None:
-    """JupyterLab draws a widget before HTML, and a notebook that is opened later has no model."""
+def test_a_cell_keeps_its_output_without_widgets(compilation: Compilation) -> None:
+    """JupyterLab prefers widgets to HTML, but a notebook opened later has no widget model."""
     kept = bundle(compilation.steps(), view=False)
     assert kept.keys() == {"text/plain", "text/html"} and "stepsInPage" in kept["text/html"]
     view = bundle(compilation.steps(), view=True)
@@ -149,7 +149,7 @@ def test_a_cell_keeps_what_it_shows_where_no_widget_is(compilation: Compilation)
 
 
 class Reader(HTMLParser):
-    """Elements and text; fails on nothing, as browsers do."""
+    """Collects elements and text; accepts invalid HTML, as browsers do."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class Reader(HTMLParser):
         self.tags.append(tag)
 
 
-def test_pages_hold_no_markup_of_the_users(compilation: Compilation) -> None:
+def test_user_text_is_escaped_in_pages(compilation: Compilation) -> None:
     def named(x: torch.Tensor) -> torch.Tensor:
         return x + len("<img src=x onerror=alert(1)>")
 
@@ -176,7 +176,7 @@ def test_pages_hold_no_markup_of_the_users(compilation: Compilation) -> None:
         assert EVIL.replace("<", "&lt;").replace(">", "&gt;") in page or "&lt;img" in page
 
 
-def test_a_fault_is_drawn() -> None:
+def test_the_page_of_a_fault() -> None:
     function, arguments, *_ = lab.faults.CATALOGUE["wrong_neg"].example()
     with lab.faults.wrong_neg():
         blamed = lab.blame(function, *arguments)
@@ -185,15 +185,15 @@ def test_a_fault_is_drawn() -> None:
     assert page.count(escape(blamed.summary)) == 1
 
 
-def test_a_tensor_that_is_given_twice_is_one_in_copies_too() -> None:
-    """TorchDynamo guards on it."""
+def test_a_tensor_passed_twice_is_one_tensor_in_copies() -> None:
+    """TorchDynamo guards on the identity of the two arguments."""
     compilation = lab.inspect(lambda x, y: x.sin() + y, x := torch.ones(3), x)
     (step,) = [s for s in compilation.steps() if s.kernel]
     assert step.made[0].shape == (3,)
 
 
 class Counting(torch.nn.Module):
-    """Each call asks for code with another number in it."""
+    """Each call recompiles, because a number in the code changes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -204,8 +204,8 @@ class Counting(torch.nn.Module):
         return x.sin() * self.calls
 
 
-def test_a_call_that_changes_what_its_guards_ask_is_stepped_through() -> None:
-    """Its state is put back, so the code runs; what has to call it again and again says why not."""
+def test_a_call_that_changes_its_guarded_state_can_be_stepped() -> None:
+    """Its state is restored, so the code runs.  Measurements with several calls are refused."""
     module, x = Counting(), torch.ones(4)
     found = lab.inspect(module, x)
     steps = found.steps().rest()
@@ -216,6 +216,6 @@ def test_a_call_that_changes_what_its_guards_ask_is_stepped_through() -> None:
             ask()
 
 
-def test_a_benchmark_of_it_has_no_kernels() -> None:
+def test_a_benchmark_of_a_function_that_always_recompiles_has_no_kernels() -> None:
     result = lab.bench(Counting(), torch.ones(4), against="eager", seconds=0.05, cold=False)
     assert result.steps == () and "inductor_lab" in str(result)

@@ -1,4 +1,4 @@
-"""What judges on the user's behalf does so under the settings of the user's."""
+"""Isolated work and comparisons run with the user's torch settings."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ SETTINGS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection")
 @pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_is_that_of_the_caller(name: str) -> None:
+def test_isolated_work_has_the_settings_of_the_caller(name: str) -> None:
     change, look = SETTINGS[name]
     plain = look()
     with change():
@@ -86,7 +86,7 @@ def test_a_setting_is_that_of_the_caller(name: str) -> None:
     assert look() == plain and apart(lambda tell: look()).value == plain
 
 
-def test_the_cost_of_eager_is_counted_under_the_settings_of_the_caller() -> None:
+def test_eager_costs_are_counted_with_the_settings_of_the_caller() -> None:
     module = torch.fx.symbolic_trace(lambda x: x @ x)
     x = torch.ones(4, 4)
     plain = eager_cost(module, [x])
@@ -114,7 +114,7 @@ def test_a_wrong_stock_compiler_is_found() -> None:
 
 
 @pytest.mark.parametrize("backend", ["inductor_lab", "stock"])
-def test_a_scalar_is_captured_as_the_user_wants(backend: str) -> None:
+def test_isolated_work_keeps_capture_scalar_outputs(backend: str) -> None:
     with ExitStack() as stack:
         stack.enter_context(dynamo_config.patch(capture_scalar_outputs=True))
         found = lab.backends(read, torch.ones(4), only=(backend,))

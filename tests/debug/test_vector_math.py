@@ -1,4 +1,4 @@
-"""Eager mode is made ready before something is compared with it."""
+"""Vector functions of eager mode are initialized before a comparison."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from inductor_lab.debug.compare.values import copied_call, copies
 from inductor_lab.debug.compare.vector_math import FUNCTIONS, settle_vector_math
 
 
-def test_copies_to_call_something_with_come_after_the_first_calls() -> None:
-    """A race in MKL, which showed in 3 of 1,500 processes on a busy machine, and in none of 1,500
-    that had called its functions before; so what is tested is that they are called."""
+def test_vector_functions_are_called_before_inputs_are_copied() -> None:
+    """A race in MKL occurred in 3 of 1,500 processes on a busy machine.
+
+    It occurred in none of 1,500 processes that had called its functions before, so this test checks
+    that they are called.
+    """
     for made in (lambda: copies([torch.ones(2)]), lambda: copied_call((torch.ones(2),), {})):
         settle_vector_math.cache_clear()
         made()
@@ -19,5 +22,5 @@ def test_copies_to_call_something_with_come_after_the_first_calls() -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_they_are_functions_of_one_tensor(function) -> None:
+def test_vector_functions_take_one_tensor(function) -> None:
     assert function(torch.full((1,), 0.5)).isfinite().all()

@@ -1,4 +1,4 @@
-"""A small network, trained in each of the ways in which torch.distributed shares work out."""
+"""A small network, trained with each kind of parallelism of torch.distributed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ Compile = Callable[[nn.Module], nn.Module]
 
 
 def place() -> torch.device:
-    """Where the group's tensors are: NCCL sends those of a GPU."""
+    """The device of the group's tensors: a GPU for NCCL."""
     return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
 
 
@@ -110,7 +110,7 @@ def tensor_parallel(net: Net, compiled: Compile) -> nn.Module:
 
 
 def sequence_parallel(net: Net, compiled: Compile) -> nn.Module:
-    """Between the products each rank has its part of every sequence."""
+    """Between the matrix products, each rank has its part of every sequence."""
     for block in net.blocks:
         parallelize_module(block, mesh(), {
             "norm": SequenceParallel(),
@@ -126,7 +126,7 @@ def sequence_parallel(net: Net, compiled: Compile) -> nn.Module:
 
 SHARED_OUT = (ddp, ddp_whole, ddp_python, fsdp, fsdp_blocks, tensor_parallel, sequence_parallel)
 SAME_DATA = (tensor_parallel, sequence_parallel)
-"""Ways in which all ranks see one batch together."""
+"""Kinds of parallelism in which all ranks process one batch together."""
 
 
 def losses(way: Callable[..., nn.Module], options: dict[str, Any] | None, steps: int) -> Any:
@@ -186,7 +186,7 @@ def each_its_own(options: list[dict[str, Any]], caches: list[str]) -> Any:
 
 
 def total(x: torch.Tensor) -> torch.Tensor:
-    """All ranks' sum, which is used beside work that does not need it."""
+    """The sum over all ranks, followed by work that does not depend on it."""
     summed = funcol.all_reduce(x * 2, "sum", dist.group.WORLD)
     return (x @ x).relu() + 1, summed + 1
 
@@ -202,7 +202,7 @@ def compiled_together(broken: int, how: str) -> Any:
         fast(x)
         if mine:
             _killed()
-        time.sleep(1.0)  # the other one is gone for sure
+        time.sleep(1.0)  # the other rank has certainly ended
     elif mine and how == "in the C++ compiler":
         Toolchain.compile = _killed_while_writing
     elif mine and how in LOWERINGS:
@@ -228,7 +228,7 @@ LOWERINGS = {"cannot compile": _cannot, "in lowering": _killed}
 
 
 def mesh_of(size: int) -> Any:
-    """A mesh that is not of the group's size; then the group is used for what it is."""
+    """Create a mesh of another size than the group; then use the group with its own size."""
     try:
         init_device_mesh("cpu", (size,))
     except RuntimeError as problem:
@@ -237,7 +237,7 @@ def mesh_of(size: int) -> Any:
 
 
 def schedule() -> Any:
-    """The order that a rank runs its steps in, and who lies in whose memory."""
+    """The order in which a rank runs its steps, and the buffers that share memory."""
     found = lab.inspect(total, torch.ones(64, 64)).graphs[0].forward.schedule
     names = [s.op if isinstance(s, ExternCall) else s.name for s in found.steps]
     lives = {life.buffer: (life.first, life.last) for life in found.memory.lifetimes}
@@ -266,7 +266,7 @@ def gathered(x: torch.Tensor) -> torch.Tensor:
 
 
 def gradients(x: torch.Tensor, weights: list[torch.Tensor]) -> Any:
-    """Means over all ranks, which nobody waits for, and a sum that is needed."""
+    """Means over all ranks, whose results are not awaited, and a sum that is used."""
     means, y = [], x
     for w in weights:
         y = torch.tanh(y @ w)
@@ -285,7 +285,7 @@ def in_place(x: torch.Tensor) -> torch.Tensor:
 
 
 def small_messages() -> Any:
-    """Do joined messages and collectives in place give what eager does, and what was sent?"""
+    """Do joined messages and in-place collectives equal eager mode, and which ones were sent?"""
     torch.manual_seed(dist.get_rank())
     x, *weights = (torch.randn(n, 8).to(place()) for n in (16, 8, 8, 8, 8))
     c = lab.inspect(gradients, x, weights)

@@ -25,7 +25,7 @@ def results_of(
     cache: Path | None = None,
     backend: str = "gloo",
 ) -> list[Any]:
-    """What `work(*arguments)` returns on each rank; the error's text, or a Lost, where it fails.
+    """The result of `work(*arguments)` on each rank; the text of its error, or a Lost, if it fails.
 
     Its processes share a cache of their own, which is empty at first, or the one given.  With NCCL
     each has a GPU, and begins anew: one that was forked cannot use it.
@@ -67,6 +67,6 @@ def _rank(
 
 
 def of_all(found: list[Any]) -> list[Any]:
-    """The results, if every rank has one: no text of an error."""
+    """The results, after checking that no rank has an error."""
     assert not any(isinstance(one, Lost | str) for one in found), found
     return found

@@ -1,4 +1,4 @@
-"""A rank that fails does not leave the others without a word, nor anything in the cache."""
+"""If a rank fails, the others report it, and the cache stays clean."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def in_tmp(cache: Path) -> list[str]:
-    """What lies where entries are built, and what torch has not renamed yet."""
+    """Unfinished cache entries: files in the build folder, and temporary files of torch."""
     left = [*cache.glob("inductor_lab/tmp/*"), *cache.glob("aotautograd/**/*.tmp")]
     return sorted(path.name for path in left)
 
 
-def test_a_rank_that_cannot_compile_is_named_to_the_others() -> None:
+def test_other_ranks_report_a_rank_that_cannot_compile() -> None:
     other, failed = results_of(2, compiled_together, 1, "cannot compile")
     assert "the seeded fault" in failed
     assert other.startswith("RankFailed: rank 0 was in a collective, and rank 1 could not go on")
@@ -55,17 +55,17 @@ def test_a_rank_that_cannot_compile_is_named_to_the_others() -> None:
 
 
 @pytest.mark.parametrize("how", ["between calls", "in lowering", "in the C++ compiler"])
-def test_a_rank_that_is_killed_is_named_to_the_others(how: str, tmp_path: Path) -> None:
+def test_other_ranks_report_a_killed_rank(how: str, tmp_path: Path) -> None:
     other, failed = results_of(2, compiled_together, 1, how, cache=tmp_path)
     assert isinstance(failed, Lost) and "SIGKILL" in failed.why
     assert other.startswith("RankFailed: rank 0 was in a collective, and rank 1, process ")
     assert "has ended" in other
     if how == "in the C++ compiler":  # the next one needs the kernel that was not finished
         of_all(results_of(1, compiled_together, 0, "not at all", cache=tmp_path))
-    assert in_tmp(tmp_path) == [], "what it was at is deleted by who comes next"
+    assert in_tmp(tmp_path) == [], "the next build deletes unfinished files"
 
 
-def test_without_a_process_group_it_is_as_in_eager_mode() -> None:
+def test_without_a_process_group_errors_equal_eager_mode() -> None:
     assert not dist.is_initialized()
     with pytest.raises(ValueError) as eager:
         total(torch.ones(2, 2))
@@ -74,7 +74,7 @@ def test_without_a_process_group_it_is_as_in_eager_mode() -> None:
     assert str(compiled.value).startswith(str(eager.value))
 
 
-def test_a_mesh_of_another_size_is_told_and_the_group_goes_on() -> None:
+def test_a_mesh_of_another_size_is_reported_and_the_group_continues() -> None:
     for said, summed in of_all(results_of(2, mesh_of, 4)):
         assert "world size 2" in said and "4 ranks" in said
         assert summed == [[5.0, 5.0], [5.0, 5.0]]
@@ -87,10 +87,10 @@ def test_torchrun_with_more_processes_than_the_program_expects(tmp_path: Path) -
     assert in_tmp(tmp_path) == []
 
 
-def test_a_rank_that_is_killed_under_torchrun_is_named_by_the_one_that_is_left(
+def test_the_remaining_rank_reports_a_rank_killed_under_torchrun(
     tmp_path: Path,
 ) -> None:
-    """The first rank, and while it writes a library: torchrun itself holds the store."""
+    """The first rank is killed while it writes a library: the store is in torchrun itself."""
     said = under_torchrun(2, IS_KILLED, tmp_path)
     assert "RankFailed: rank 1 was in a collective, and rank 0, process " in said
     assert "Signal 9 (SIGKILL)" in said.partition("Root Cause")[2]
@@ -99,7 +99,7 @@ def test_a_rank_that_is_killed_under_torchrun_is_named_by_the_one_that_is_left(
 
 
 def under_torchrun(processes: int, program: str, folder: Path) -> str:
-    """What the ranks and torchrun print on standard error; the program fails within the limit."""
+    """The standard error of the ranks and torchrun; the program fails within the limit."""
     written = folder / "program.py"
     written.write_text(program)
     own = {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}

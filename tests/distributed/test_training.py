@@ -1,4 +1,4 @@
-"""Models shared out over several processes train as they do in eager mode."""
+"""Models distributed over several processes train as in eager mode."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_two_processes_train_as_in_eager_mode(way: str, on_two: list[Any]) -> No
 
 
 @pytest.mark.parametrize("way", FOUR)
-def test_four_processes_do(way: str, on_four: list[Any]) -> None:
+def test_four_processes_train_as_in_eager_mode(way: str, on_four: list[Any]) -> None:
     check(way, on_four)
 
 
@@ -50,8 +50,8 @@ def same_order(ranks: list[Any]) -> None:
         assert other == pytest.approx(losses, rel=1e-6), "all see one batch"
 
 
-def test_one_rank_finds_its_graphs_on_disk_and_the_other_compiles(tmp_path: Path) -> None:
-    """Also: a graph with DTensors that another process has compiled is found."""
+def test_one_rank_loads_graphs_from_disk_while_the_other_compiles(tmp_path: Path) -> None:
+    """A graph with DTensors that another process has compiled is also loaded."""
     full, empty = str(tmp_path / "full"), str(tmp_path / "empty")
     first = of_all(results_of(2, each_its_own, [{}] * 2, [full] * 2))
     again = of_all(results_of(2, each_its_own, [{}] * 2, [full, empty]))
@@ -62,7 +62,7 @@ def test_one_rank_finds_its_graphs_on_disk_and_the_other_compiles(tmp_path: Path
     assert [losses for losses, *_ in again] == [losses for losses, *_ in first], "the same bits"
 
 
-def test_ranks_that_compile_otherwise_begin_the_same_collectives_in_the_same_order(
+def test_ranks_with_different_options_start_collectives_in_the_same_order(
     tmp_path: Path,
 ) -> None:
     options: list[dict[str, Any]] = [{}, {"passes_off": "all"}, {"fusion": {"enabled": False}},

@@ -1,4 +1,4 @@
-"""What ranks do, seen from outside: timelines on paper, and ranks side by side."""
+"""Views of several ranks: predicted timelines, and the comparison of ranks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [folder / "rank0.lab.json", folder / "rank1.lab.json"]
 
 
-def test_the_ranks_of_a_group_side_by_side(saved: list[Path]) -> None:
+def test_comparison_of_the_ranks_of_a_group(saved: list[Path]) -> None:
     ranks = lab.join(saved)
     assert ranks.agree and len(ranks) == 2
     assert len(ranks.collectives[0]) == 4, "two blocks, forwards and backwards"
@@ -34,8 +34,8 @@ def test_the_ranks_of_a_group_side_by_side(saved: list[Path]) -> None:
     assert "rank 1" in str(ranks) and "<svg" in ranks._repr_html_()
 
 
-def test_work_wire_and_wait_are_told_apart_and_named(saved: list[Path]) -> None:
-    """By colour and by outline, in both themes, and in words."""
+def test_work_wire_and_wait_are_distinguishable_and_named(saved: list[Path]) -> None:
+    """They differ in colour, outline and text, in both themes."""
     page = lab.join(saved)._repr_html_()
     drawn = {role: len(re.findall(f'<rect class="{role}"', page)) for role in LANES}
     events = [event for line in lab.join(saved).timelines for event in line.events]
@@ -50,14 +50,14 @@ def test_work_wire_and_wait_are_told_apart_and_named(saved: list[Path]) -> None:
         assert page.count(f": {words}</text>") == 1
 
 
-def test_ranks_that_begin_different_collectives_are_told_apart(saved: list[Path]) -> None:
+def test_ranks_with_different_collectives_are_reported(saved: list[Path]) -> None:
     other = lab.inspect(lambda x: x + 1, torch.ones(4))
     ranks = lab.join([lab.load(saved[0]), other])
     assert not ranks.agree
     assert "collective 1 differs" in str(ranks) and "rank 1 starts none" in str(ranks)
 
 
-def test_a_timeline_adds_up(saved: list[Path]) -> None:
+def test_the_spans_of_a_timeline_sum_to_its_length(saved: list[Path]) -> None:
     step = lab.load(saved[0])
     line = lab.distributed.timeline(step, 2)
     bytes_of_one = 4 * 16 * 32 * 4
@@ -66,10 +66,10 @@ def test_a_timeline_adds_up(saved: list[Path]) -> None:
     assert line.wire == pytest.approx(line.hidden + line.exposed)
     work = sum(span.seconds for span in line.spans if span.lane == "work")
     assert line.seconds == pytest.approx(work + line.exposed)
-    assert line.hidden > 0, "gradients of weights are computed meanwhile"
+    assert line.hidden > 0, "gradients of weights are computed during the transfer"
 
 
-def test_nothing_is_exposed_on_an_endless_link(saved: list[Path]) -> None:
+def test_nothing_is_exposed_on_an_infinitely_fast_link(saved: list[Path]) -> None:
     quick = Rates(memory=1e10, arithmetic=1e10, link=1e18, latency=1e-12)
     line = lab.distributed.timeline(lab.load(saved[0]), 8, rates=quick)
     assert line.exposed < 1e-9
@@ -85,7 +85,7 @@ def test_libraries_that_were_measured_are_compared() -> None:
     assert found.values == (f"{chosen[0]} 1" if chosen else "none",)
 
 
-def test_bad_arguments_are_told(saved: list[Path]) -> None:
+def test_invalid_arguments_are_refused(saved: list[Path]) -> None:
     with pytest.raises(BadArguments, match="nothing to join"):
         lab.join([])
     with pytest.raises(BadArguments, match="1 rank was given, and a collective has 2"):

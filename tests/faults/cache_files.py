@@ -1,4 +1,4 @@
-"""Every file of both caches is cut, its bits are flipped, it is replaced by something else."""
+"""Every file of both caches is truncated, has bits flipped, or is replaced."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ def tries(plan: Plan) -> Iterator[Tried]:
 
 
 def kind_of(file: Path) -> str:
-    """`kernel.so`, or for a file that is named by a hash the folder it is in."""
+    """`kernel.so`, or the folder of a file whose name is a hash."""
     own = "inductor_lab" in file.parts
     return f"ours, {file.name}" if own else "torch's"

@@ -1,4 +1,4 @@
-"""A job in a process of its own, under settings that only a process can have."""
+"""Run a job in a separate process with settings of that process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LIMIT = 120.0
 
 @dataclass(frozen=True)
 class Setting:
-    """What a process is given: environment variables (None: none such), resource limits by name
-    (`"RLIMIT_NOFILE"`), a user to become, a folder to be in."""
+    """Settings of a process: environment variables (None: unset), resource limits by name
+    (`"RLIMIT_NOFILE"`), its user, its folder."""
 
     environment: Mapping[str, str | None] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Setting:
     folder: Path | None = None
 
     def apply(self) -> None:
-        """In the process that shall have it."""
+        """Apply the settings in the new process."""
         for name, value in self.environment.items():
             os.environ.pop(name, None)
             if value is not None:
@@ -58,7 +58,7 @@ def caches(folder: Path, **more: str | None) -> Setting:
 
 
 def attempt(setting: Setting, job: Callable[..., Any], *arguments: Any) -> tuple[str, str]:
-    """(outcome, detail) of a job in a process of its own."""
+    """(outcome, detail) of a job in a separate process."""
     said = messages(server_context(), _perform, (setting, job, arguments), LIMIT, Clock())
     for message in said:
         if isinstance(message, Lost):
@@ -70,7 +70,7 @@ def attempt(setting: Setting, job: Callable[..., Any], *arguments: Any) -> tuple
 def batch(
     setting: Setting, job: Callable[..., Iterator[Tried]], *arguments: Any
 ) -> Iterator[Tried]:
-    """What a job yields in a process of its own; it may send one attempt after another."""
+    """The attempts that a job yields in a separate process, sent one by one."""
     work = (setting, job, arguments)
     for message in messages(server_context(), _yield_all, work, LIMIT, Clock()):
         if isinstance(message, Lost):
@@ -92,5 +92,5 @@ def _perform(send: Any, setting: Setting, job: Callable[..., Any], arguments: An
 
 
 def server_context() -> Any:
-    """The way to start processes that begin warm."""
+    """The multiprocessing context that forks warm processes."""
     return server("tests.faults.warm")

@@ -1,4 +1,4 @@
-"""The C++ compiler is not there, hangs, prints garbage, dies, warns, or leaves nothing behind."""
+"""The C++ compiler is missing, hangs, prints garbage, crashes, warns, or writes no file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SHORT = ("it hangs", "it warns", "it is killed", "it writes garbage", "it prints
 
 
 def impatient() -> None:
-    """A compiler is given three seconds, and is called in vain; another one works then."""
+    """A compiler has a limit of three seconds and fails; then another one works."""
     find_compiler.SECONDS_TO_COMPILE = find_compiler.SECONDS_TO_ANSWER = 3.0
     jobs.infer()
 

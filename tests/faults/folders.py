@@ -1,4 +1,4 @@
-"""Folders of caches that are somebody else's, open to others, full, read-only or not there."""
+"""Cache folders that belong to another user, are writable by others, full, read-only or missing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tries(plan: Plan) -> Iterator[Tried]:
 
 
 def works(what: str, setting: Setting, refusal: bool = False) -> Tried:
-    """Both jobs work, or (`refusal`) are refused in clear words, or torch itself cannot work."""
+    """Both jobs work, or (`refusal`) raise a clear error, or torch itself cannot work."""
     found, said = attempt(setting, jobs.both)
     if found == DEFECT and attempt(setting, jobs.without_us)[0] != OK:
         return Tried(what, CLEAR, f"torch fails with every backend: {said}")
@@ -52,7 +52,7 @@ def odd_names(plan: Plan) -> Iterator[Tried]:
 
 
 def not_to_be_trusted(plan: Plan) -> Iterator[Tried]:
-    """Nothing is loaded from where others may write: what they planted does not run."""
+    """Nothing is loaded from folders that others can write to: planted code does not run."""
     filled = plan.place("filled")
     yield Tried("a cache is filled", *attempt(caches(filled), jobs.both))
     for number, (what, spoil) in enumerate(SPOILED.items()):
@@ -67,7 +67,7 @@ def not_to_be_trusted(plan: Plan) -> Iterator[Tried]:
             spoil(folder / cache)
             found = works(what, caches(folder), refusal=True)
             ran = marker.exists()
-            if spoil is as_it_was:  # an entry of the user's own is trusted: so the check can fail
+            if spoil is as_it_was:  # a control: this entry is trusted, so it runs
                 detail = f"what was planted can run ({cache}; {found.outcome}: {found.detail})"
                 yield Tried(what, OK if ran else DEFECT, detail)
             else:
@@ -75,7 +75,7 @@ def not_to_be_trusted(plan: Plan) -> Iterator[Tried]:
 
 
 def planted(folder: Path, cache: str, marker: Path) -> None:
-    """Every entry of a cache becomes one that makes a file `marker` when it is loaded."""
+    """Replace every cache entry by one that creates a file `marker` when it is loaded."""
     if cache == "torch":
         data = pickle.dumps(Planted(str(marker)))
         name = base64.b32encode(hashlib.sha256(data).digest()).decode().lower()[:NAME_LENGTH]
@@ -152,7 +152,7 @@ SPOILED: dict[str, Callable[[Path], None]] = {
 
 
 def not_there(plan: Plan) -> Iterator[Tried]:
-    """No home, a home that does not exist, one that cannot be written, no temporary folder."""
+    """No home folder, a home folder that is missing or read-only, no temporary folder."""
     nothing: dict[str, str | None] = {
         "INDUCTOR_LAB_CACHE_DIR": None, "TORCHINDUCTOR_CACHE_DIR": None, "XDG_CACHE_HOME": None,
     }  # fmt: skip
@@ -199,7 +199,7 @@ def full(plan: Plan) -> Iterator[Tried]:
 
 @contextlib.contextmanager
 def _mounted(place: Path, options: str) -> Iterator[Path | None]:
-    """A file system in memory; None where we may not mount one."""
+    """A file system in memory; None if mounting is not permitted."""
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
     done = subprocess.run(command, capture_output=True, check=False) if IS_ROOT else None
     if done is None or done.returncode:

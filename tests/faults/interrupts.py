@@ -19,11 +19,11 @@ from tests.faults.outcome import DEFECT, OK, Tried, judged
 from tests.faults.plan import Plan
 
 TORCHS_OWN = "Guard failed on the same frame it was created"
-"""What TorchDynamo makes of a Ctrl-C in the middle of its guards, now and then."""
+"""The error that TorchDynamo sometimes raises for a Ctrl-C during its guards."""
 
 
 class Interrupter(Observer):
-    """Presses Ctrl-C when a phase begins or has ended, once.  `seen` has all moments."""
+    """Sends Ctrl-C once, when a phase starts or ends.  `seen` has all such moments."""
 
     def __init__(self, moment: tuple[str, str] | None = None) -> None:
         self.moment, self.seen = moment, []  # type: tuple[str, str] | None, list[tuple[str, str]]
@@ -89,7 +89,7 @@ def interrupted(how: Callable[[Observer], None], moment: tuple[str, str]) -> tup
 
 
 def at_moments(moments: list[float]) -> Iterator[Tried]:
-    """Ctrl-C after so many seconds, wherever that is; then everything works."""
+    """Ctrl-C after each of these times; afterwards everything works."""
     for seconds in moments:
         torch._dynamo.reset()
         timer = threading.Timer(seconds, signal.raise_signal, [signal.SIGINT])

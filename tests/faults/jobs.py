@@ -1,4 +1,4 @@
-"""What is done while something is wrong: small programs that compare themselves with eager."""
+"""Small programs that compare their results with eager mode, run under faults."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def bowl(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 
 
 def infer() -> None:
-    """A compiled function gives what the function gives."""
+    """A compiled function returns the result of the function."""
     _into_temporary_folder()
     x = torch.linspace(-2, 2, 1000)
     assert_close(torch.compile(wave, backend="inductor_lab")(x), wave(x))
 
 
 def without_us() -> None:
-    """The same function with a backend of torch's own."""
+    """The same function with a backend of torch."""
     torch.compile(wave, backend="aot_eager")(torch.ones(8))
 
 
 def train() -> None:
-    """So does its gradient."""
+    """The same for its gradient."""
     _into_temporary_folder()
     grads = []
     for fn in (torch.compile(bowl, backend="inductor_lab"), bowl):
@@ -52,7 +52,7 @@ def both() -> None:
 
 
 def look() -> str:
-    """The whole record, its text and its page."""
+    """The complete record, its text and its page."""
     c = lab.inspect(bowl, torch.ones(64), torch.ones(64, requires_grad=True))
     page = c.report(os.path.join(tempfile.gettempdir(), "page.html"))
     return f"{len(str(c))} {page.stat().st_size}"
@@ -78,7 +78,7 @@ def small_model() -> nn.Module:
 
 
 def learn() -> None:
-    """Training, compiled and eager, goes the same way."""
+    """Compiled and eager training have the same losses."""
     found = small_model()
     expected = copy.deepcopy(found)
     assert_close(steps(found, lab.compile(found)), steps(expected, expected), rtol=1e-4, atol=1e-5)

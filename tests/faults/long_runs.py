@@ -1,4 +1,4 @@
-"""What `make check` tries once, again and again: memory that levels off, threads, caches."""
+"""Repeat tests that `make check` runs once: memory growth, threads, caches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNS: dict[str, tuple[int, tuple[str, ...]]] = {
     "two threads": (AGAIN, ("tests/semantics/test_threads.py",)),
     "caches": (AGAIN, ("tests/runtime/test_cache.py", "tests/runtime/test_shared_cache.py")),
 }
-"""Tests that are run in a fresh process, and how often."""
+"""Tests that run in a new process, and the number of runs."""
 
 
 def tries(plan: Plan) -> Iterator[Tried]:

@@ -1,4 +1,4 @@
-"""Many processes share a cache, and some are killed in the middle of a compile."""
+"""Many processes share a cache, and some are killed while compiling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.faults.outcome import DEFECT, OK, Tried
 from tests.faults.plan import Plan
 
 LEFT_BEHIND = 8 << 20
-"""Bytes that killed processes may leave, once another one has run to its end."""
+"""Maximum bytes that killed processes may leave after another process has finished."""
 
 
 def tries(plan: Plan) -> Iterator[Tried]:
@@ -24,7 +24,7 @@ def tries(plan: Plan) -> Iterator[Tried]:
 
 
 def at_once(plan: Plan) -> Iterator[Tried]:
-    """They compile the same things at the same time: twelve, three times."""
+    """Twelve processes compile the same functions concurrently, three times."""
     count = plan.times(12, 3)
     for turn in range(plan.times(3, 1)):
         setting = caches(plan.place(f"shared{turn}"))

@@ -1,4 +1,4 @@
-"""What became of one attempt: it worked, was refused in clear words, or is a defect of ours."""
+"""The outcome of one attempt: it worked, raised a clear error, or is a defect."""
 
 from __future__ import annotations
 

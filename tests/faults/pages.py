@@ -1,4 +1,4 @@
-"""Hostile text in every field of a saved file: its page runs nothing, and asks no network."""
+"""Hostile text in every field of a saved file: its page runs no script and uses no network."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def tries(plan: Plan) -> Iterator[Tried]:
 
 
 def browser() -> str:
-    """Where Chromium is; "" where it or playwright is missing."""
+    """The path of Chromium; "" if it or playwright is missing."""
     names = ("chromium", "chromium-browser", "google-chrome")
     found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), "")
     try:
@@ -63,7 +63,7 @@ def browser() -> str:
 
 
 def opened(folder: Path, chromium: str, plan: Plan) -> Iterator[Tried]:
-    """Every field in turn with all payloads, then every payload in all fields that took it."""
+    """Each field with all payloads, then each payload in all fields that accept it."""
     from playwright.sync_api import sync_playwright
 
     args = torch.ones(64), torch.ones(64, requires_grad=True)
@@ -90,7 +90,7 @@ def opened(folder: Path, chromium: str, plan: Plan) -> Iterator[Tried]:
 
 
 def structural(tree: Tree, places: Mapping[str, set[str]]) -> set[str]:
-    """Texts without which a file is refused, or not drawn: names of passes, devices, languages."""
+    """Texts that a file needs to be accepted and drawn: names of passes, devices, languages."""
     found: set[str] = set()
     for texts in places.values():
         mapping = {text: "<b>" + text for text in texts}
@@ -136,7 +136,7 @@ LOOK = """() => {
 
 
 def looked_at(browser: Any, page_file: Path, errors: bool) -> list[str]:
-    """What a page does that it must not, once every tab of it has been opened."""
+    """Forbidden actions of a page after every tab has been opened."""
     wrong: list[str] = []
     context = browser.new_context(offline=True)
     context.add_init_script(HOOKS)
@@ -159,7 +159,7 @@ def looked_at(browser: Any, page_file: Path, errors: bool) -> list[str]:
 
 
 def texts_by_field(tree: Tree) -> dict[str, set[str]]:
-    """`"records.CompiledPart.name"` → the texts that stand there."""
+    """`"records.CompiledPart.name"` → the texts in this field."""
     found: dict[str, set[str]] = {}
     waiting = [*tree["table"], tree["root"]]
     while waiting:
@@ -189,7 +189,7 @@ def _texts(tree: Tree, value: Tree) -> set[str]:
 
 
 def changed(tree: Tree, mapping: Mapping[str, str]) -> Tree:
-    """The same tree with other texts, wherever they stand as data."""
+    """The same tree with replaced texts."""
 
     def rewritten(row: Tree) -> Tree:
         if isinstance(row, str):

@@ -1,4 +1,4 @@
-"""How much a family is to try."""
+"""The number of attempts of a family."""
 
 from __future__ import annotations
 

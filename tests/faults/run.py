@@ -54,7 +54,7 @@ def tried(name: str, short: bool, seed: int) -> Iterator[Tried]:
 
 
 def table(name: str, attempts: Iterable[Tried]) -> str:
-    """One line for each kind of fault: how often it was tried, and the outcomes."""
+    """One line for each kind of fault: the number of attempts, and the outcomes."""
     kinds: dict[str, Counter[str]] = {}
     for each in attempts:
         kinds.setdefault(each.what, Counter())[each.outcome] += 1

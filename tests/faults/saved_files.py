@@ -1,4 +1,4 @@
-"""Saved compilations with changes at random: they load and can be looked at, or are refused."""
+"""Saved compilations with random changes: they load and can be displayed, or are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.faults.outcome import DEFECT, Tried, judged
 from tests.faults.plan import Plan
 
 SECONDS = 20
-"""A file that takes longer to load hangs; whole ones take less than one."""
+"""Seconds after which loading a file counts as a hang; undamaged files take less than one."""
 
 STRANGE: tuple[Any, ...] = (
     None, True, -1, 0, 10**30, 1e308, float("nan"), "", "x" * 100_000, "\0", "../../etc/passwd",
@@ -38,7 +38,7 @@ def tries(plan: Plan) -> Iterator[Tried]:
 
 
 def mutants(folder: Path, seed: int, count: int) -> Iterator[Tried]:
-    """So many changed files of two compilations."""
+    """`count` changed files of two compilations."""
     chance = random.Random(seed)
     originals = [saved(folder / f"{n}.json", fn, *args).read_bytes() for n, (fn, args) in
                  enumerate(((jobs.bowl, (torch.ones(64), torch.ones(64, requires_grad=True))),
@@ -100,7 +100,7 @@ def nested(data: bytes, chance: random.Random) -> bytes:
 
 
 def other_value(data: bytes, chance: random.Random) -> bytes:
-    """One place of the tree gets a value that is strange there."""
+    """Replace one value of the tree by an unexpected one."""
     whole = json.loads(data)
     holder, key = chance.choice(places(whole))
     holder[key] = chance.choice(STRANGE)
@@ -108,13 +108,13 @@ def other_value(data: bytes, chance: random.Random) -> bytes:
 
 
 def swapped(data: bytes, chance: random.Random) -> bytes:
-    """Two places of the tree change their values."""
+    """Swap two values of the tree."""
     whole = json.loads(data)
     (one, a), (other, b) = chance.sample(places(whole), 2)
     one[a], other[b] = other[b], one[a]
     try:
         return json.dumps(whole).encode()
-    except (ValueError, RecursionError):  # one lies in the other
+    except (ValueError, RecursionError):  # one contains the other
         return data[1:]
 
 

@@ -1,4 +1,4 @@
-"""Interpreter settings, low resource limits, forks, threads: training goes its way in all."""
+"""Interpreter settings, low resource limits, forks and threads: training works in all of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ print(surroundings.generated())
 
 
 def generated() -> str:
-    """A checksum of all that the compiler writes for a few programs."""
+    """A checksum of the generated code of a few programs."""
     digest = hashlib.sha256()
     w = torch.ones(64, requires_grad=True)
     cases = ((jobs.small_model(), torch.ones(8, 16)), (jobs.wave, w), (jobs.bowl, w, w))
@@ -49,7 +49,7 @@ def generated() -> str:
 
 
 def interpreters(plan: Plan) -> Iterator[Tried]:
-    """A new process each: optimized, warnings as errors, other hash seeds; the same code."""
+    """New processes (optimized, warnings as errors, other hash seeds) generate the same code."""
     kinds: list[tuple[str, list[str], dict[str, str]]] = [
         *(("another PYTHONHASHSEED", [], {"PYTHONHASHSEED": str(n)}) for n in (1, 2, 3, 4)),
         ("PYTHONOPTIMIZE=2", [], {"PYTHONOPTIMIZE": "2"}),
@@ -96,7 +96,7 @@ def limits(plan: Plan) -> Iterator[Tried]:
     }
     if sys.platform == "linux":
         found, said = attempt(caches(plan.place("memory")), in_little_memory)
-        yield Tried("little memory", _told(found, said), said)
+        yield Tried("little memory", _clear_outcome(found, said), said)
     for number, (what, (limit, user)) in enumerate(low.items()):
         if plan.short and number not in (0, 2):
             continue
@@ -110,11 +110,11 @@ def limits(plan: Plan) -> Iterator[Tried]:
             os.chown(folder, user, user)
             os.chown(folder / "tmp", user, user)
         found, said = attempt(Setting(setting.environment, limit, user), jobs.both)
-        yield Tried(what, _told(found, said), said)
+        yield Tried(what, _clear_outcome(found, said), said)
 
 
-def _told(found: str, said: str) -> str:
-    """What Python or torch itself says of a limit is clear too."""
+def _clear_outcome(found: str, said: str) -> str:
+    """Count an error of Python or torch about a resource limit as clear."""
     words = ("MemoryError", "Too many open files", "Cannot allocate", "can't allocate memory",
              "can't start new thread", "not enough memory", "File too large")  # fmt: skip
     return CLEAR if found == DEFECT and any(word in said for word in words) else found
@@ -124,7 +124,7 @@ def _told(found: str, said: str) -> str:
 
 
 def forked() -> None:
-    """A child that was forked in the middle of a training trains on, and so does its parent."""
+    """A child that is forked during training continues to train, and so does its parent."""
     model = jobs.small_model()
     fast = lab.compile(model)
     jobs.steps(model, fast)
@@ -143,7 +143,7 @@ def forked() -> None:
 
 
 def threads() -> None:
-    """Four threads begin to train models of their own, compiled from one class, at once."""
+    """Four threads concurrently train separate models, compiled from one class."""
     problems: list[BaseException] = []
     together = threading.Barrier(4)
 

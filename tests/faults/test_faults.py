@@ -1,4 +1,4 @@
-"""The battery in its short form: nothing that was tried is a defect, and each kind was tried."""
+"""The short form of the fault tests: no attempt is a defect, and each kind was tried."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from tests.faults.plan import Plan
 from tests.faults.saved_files import STRANGE, cut, doubled, flip, places
 
 SECONDS = 20
-"""A log that takes longer hangs; this one takes half a second."""
+"""Seconds after which reading a log counts as a hang; this log takes half a second."""
 PROGRAM = """
 import torch
 
@@ -54,7 +54,7 @@ def tries(plan: Plan) -> Iterator[Tried]:
 
 
 def written(folder: Path, environment: Any) -> Path:
-    """The log of `PROGRAM`, in a process of its own."""
+    """The log of `PROGRAM`, run in a separate process."""
     script = folder / "program.py"
     script.write_text(PROGRAM)
     given = {**environment, "TORCH_TRACE": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -64,7 +64,7 @@ def written(folder: Path, environment: Any) -> Path:
 
 
 def mutants(log: Path, folder: Path, seed: int, count: int) -> Iterator[Tried]:
-    """So many changed copies of a log."""
+    """`count` changed copies of a log."""
     chance, original, path = random.Random(seed), log.read_bytes(), folder / "changed.log"
     path.write_bytes(original)
     yield Tried("a log without changes", *judged(looked_at, path))
@@ -112,7 +112,7 @@ def entries(data: bytes) -> list[Entry]:
 
 
 def joined(found: list[Entry]) -> bytes:
-    """A log of these entries, with checksums that are right."""
+    """A log of these entries, with correct checksums."""
     lines = []
     for head, metadata, payload in found:
         if payload and isinstance(metadata, dict):
@@ -123,7 +123,7 @@ def joined(found: list[Entry]) -> bytes:
 
 
 def other_value(data: bytes, chance: random.Random) -> bytes:
-    """One value of an entry's metadata is strange."""
+    """Replace one value of an entry's metadata by an unexpected one."""
     found = entries(data)
     holder, key = chance.choice(places([metadata for _, metadata, _ in found])[1:])
     if isinstance(holder, dict):
@@ -132,7 +132,7 @@ def other_value(data: bytes, chance: random.Random) -> bytes:
 
 
 def other_payload(data: bytes, chance: random.Random) -> bytes:
-    """A payload is cut, flipped, hostile, or that of another entry."""
+    """Truncate a payload, flip bits, or replace it by hostile text or another payload."""
     found = entries(data)
     number = chance.choice([n for n, (_, _, payload) in enumerate(found) if payload])
     head, metadata, payload = found[number]

@@ -1,4 +1,4 @@
-"""Writes to packed weights in every way; models that go give their memory back."""
+"""All kinds of writes to packed weights; deleted models free their memory."""
 
 from __future__ import annotations
 
@@ -68,12 +68,12 @@ def tries(plan: Plan) -> Iterator[Tried]:
 
 
 def _packed_is_faster() -> None:
-    """What the clock would have to say for packed weights to be taken."""
+    """Make the timing choose packed weights."""
     matmul.timed = lambda product: {"ATen": 2.0, "oneDNN": 2.0, "oneDNN packed": 1.0}
 
 
 def written(names: list[str], turns: int, seed: int) -> Iterator[Tried]:
-    """Each write several times: the compiled layer computes what the eager one does then."""
+    """Repeat each write: afterwards the compiled layer equals the eager layer."""
     _packed_is_faster()
     torch.manual_seed(seed)
     for name in names:
@@ -89,7 +89,7 @@ def written(names: list[str], turns: int, seed: int) -> Iterator[Tried]:
 
 
 def follows(fast: Callable[..., torch.Tensor], layer: nn.Linear) -> None:
-    """The rounding errors of a sum are in proportion to the sum of the absolute values."""
+    """The rounding error of a sum is proportional to the sum of the absolute values."""
     x = torch.randn(ROWS, INNER)
     with torch.no_grad():
         wide = copy.deepcopy(layer).double()
@@ -99,7 +99,7 @@ def follows(fast: Callable[..., torch.Tensor], layer: nn.Linear) -> None:
 
 
 def forgotten(turns: int) -> Iterator[Tried]:
-    """Models are made, compiled, trained, called and dropped: memory levels off."""
+    """Create, compile, train, call and delete models: memory stops growing."""
     _packed_is_faster()
     for turn in range(turns):
         left = weakref.ref(used_once(turn))

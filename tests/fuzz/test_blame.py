@@ -18,12 +18,12 @@ def blamed(count: int, seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_any_program_is_blamed() -> None:
+def test_blame_of_random_programs_ends_in_a_verdict() -> None:
     blamed(3, 7)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_sixty_programs_are_blamed() -> None:
+def test_blame_of_sixty_random_programs() -> None:
     blamed(60, 8)
 
 

@@ -116,7 +116,7 @@ def test_some_random_programs_have_indices_out_of_range() -> None:
     assert 1 <= len(refused) < 20
 
 
-def test_a_dimension_out_of_range_is_no_index() -> None:
+def test_a_dimension_out_of_range_is_not_an_index_error() -> None:
     for wrong, expected in ((lambda x: x.sum(5), False), (lambda x: x[torch.tensor([5])], True)):
         with pytest.raises(IndexError) as raised:
             wrong(torch.zeros(3))
@@ -159,13 +159,13 @@ def test_found_before_with_numbers(name: str) -> None:
     check(NUMBERS[name], numbers=True, check_bounds=True)
 
 
-def test_a_division_by_zero_is_no_failure_in_triton() -> None:
+def test_a_division_by_zero_is_not_a_failure_in_triton() -> None:
     given = Program(("v0 = torch.arange(9)//n0",), ("v0",), (), (Number("int", 0),))
     assert any(call.raises.startswith(BY_ZERO) for call in with_other_numbers(given, False))
     check(given, numbers=True, language="triton")
 
 
-def test_a_minimum_of_what_is_equal_but_for_rounding_has_a_gradient_that_jumps() -> None:
+def test_the_gradient_of_a_minimum_of_nearly_equal_values_is_discontinuous() -> None:
     given = (Input("float32", (33, 20), 1),)
     lowest = Program(("v0 = F.group_norm(x0,1)", "v1 = v0.cummin(0).values"), ("v1",), given)
     smooth = Program(("v0 = F.group_norm(x0,1)", "v1 = v0.sin()"), ("v1",), given)
@@ -173,21 +173,21 @@ def test_a_minimum_of_what_is_equal_but_for_rounding_has_a_gradient_that_jumps()
     assert not jumps(known(smooth.with_copies(), True), True)
 
 
-def test_how_much_is_not_zero_jumps_where_a_mean_was_taken_away() -> None:
+def test_the_count_of_nonzeros_after_subtracting_a_mean_is_discontinuous() -> None:
     given = (Input("int8", (4, 10, 5, 5), 1),)
     lines = ("v0 = torch.xlogy(x0,x0.abs()+1)", "v1 = F.instance_norm(v0)", "v2 = v1.sin()")
     for last, expected in (("v3 = v1.count_nonzero(3)", True), ("v3 = v2.sum(3)", False)):
         assert jumps(known(Program((*lines, last), ("v3",), given), False), False) is expected
 
 
-def test_a_second_call_that_divides_by_zero_is_no_failure() -> None:
+def test_a_division_by_zero_in_a_second_call_is_not_a_failure() -> None:
     """Its input is what the first call left; the interpreter of the loops notices, Triton not."""
     lines = ("v0 = x0%(x0+1)", "x0.neg_()")
     given = (Input("int32", (5,), 0, "x.clamp(min=1)"),)
     check(Program(lines, ("v0",), given), language="triton")
 
 
-def test_what_torch_refuses_in_the_same_words_passes() -> None:
+def test_programs_that_torch_refuses_with_the_same_error_pass() -> None:
     lines = (
         "v0 = x1.pow(3)",
         "v1 = v0.select(-1,0)",
@@ -199,7 +199,7 @@ def test_what_torch_refuses_in_the_same_words_passes() -> None:
     check(Program(lines, ("v3",), given), sizes=True)
 
 
-def test_nothing_that_overlaps_itself_is_written_to() -> None:
+def test_tensors_with_overlapping_elements_are_not_written_to() -> None:
     values = Values()
     values.env.update(a=torch.zeros(3).as_strided((2, 2), (1, 1)), b=torch.zeros(4)[::2])
     assert not values.write("a.copy_(a.flip(0))", "a", ("a",))
@@ -213,7 +213,7 @@ def test_a_wrong_result_is_found() -> None:
         compare("test", Call(program, [right], [right]), [right + 1e-6])
 
 
-def test_parts_of_a_combo_with_one_text_may_have_other_arguments() -> None:
+def test_combo_parts_with_equal_text_may_have_different_arguments() -> None:
     """Of `x1.sum(0)` and `x2.sum(-1)`, both of nothing, one knows a length that neither asks."""
     lines = ["v0 = x0.abs()", "v1 = x1 + 1", "v2 = x1.diff(dim=-2)", "v3 = x2.square()"]
     lines += ["v4 = x1.sum(0)", "v5 = x2.sum(-1)", "v6 = x1 * 2"]
@@ -223,7 +223,7 @@ def test_parts_of_a_combo_with_one_text_may_have_other_arguments() -> None:
     check(program, language="triton", target="cuda:90", dynamic=True)
 
 
-def test_what_is_cut_after_a_product_of_halves_jumps() -> None:
+def test_truncation_after_a_float16_product_is_discontinuous() -> None:
     """float16 has 109.94 for 109.97, and rounded to its nearest that is 110."""
     lines = ("v2 = x0.prod(-2)", "v3 = v2.to(torch.int32)")
     program = Program(lines, ("v3",), (Input("float16", (7, 9), 3, "x.mT"),))

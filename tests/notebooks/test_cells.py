@@ -51,12 +51,12 @@ CELLS = {
 
 
 @pytest.mark.parametrize("cell", CELLS)
-def test_what_runs_is_compiled(cells, cell: str) -> None:
+def test_functions_that_run_are_compiled(cells, cell: str) -> None:
     assert names_after(cells, f"%%compile\n{cell}") == CELLS[cell]
     assert isinstance(cells.user_ns["_lab"], Compilation)
 
 
-def test_the_cell_means_what_it_meant(cells) -> None:
+def test_the_cell_behaves_as_without_the_magic(cells) -> None:
     expected = torch.zeros(2, 8) + sum(float(i) * cells.user_ns["f"](cells.user_ns["x"])
                                        for i in range(3))  # fmt: skip
     names_after(cells, "%%compile\ny = torch.zeros(2, 8)\nfor i in range(3):\n    y += i * f(x)")
@@ -84,7 +84,7 @@ def test_the_line_names_what_is_compiled(cells) -> None:
     assert "does not call g" in str(result.error_in_exec)
 
 
-def test_nothing_to_compile_is_said_and_keeps_the_last(cells) -> None:
+def test_nothing_to_compile_is_reported_and_keeps_the_last(cells) -> None:
     names_after(cells, "%%compile\nf(x)")
     last = cells.user_ns["_lab"]
     result, captured = run(cells, "%%compile\nx.sum() + 1")
@@ -167,7 +167,7 @@ def test_an_error_is_a_sentence_and_a_line(cells, capfd, said: str, code: str) -
     assert "<summary>full traceback</summary>" in page
 
 
-def test_torch_does_not_log_above_what_is_explained(cells, capfd) -> None:
+def test_torch_does_not_log_errors_that_are_explained(cells, capfd) -> None:
     names_after(cells, "%%compile\ndef item(x):\n    return x * x.sum().item()\nitem(x)")
     assert cells.user_ns["_lab"].capture.breaks
     assert "raph break" not in capfd.readouterr().err

@@ -168,13 +168,13 @@ for _ in range(3):
 """
 
 
-def test_nothing_is_said_at_exit():
+def test_nothing_is_printed_at_exit():
     done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True)
     assert done.returncode == 0 and "Compilation(f" in done.stdout
     assert "KeyError" not in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_compile_error_shows_what_there_was(shell, monkeypatch):
+def test_a_compile_error_shows_the_finished_stages(shell, monkeypatch):
     def refuse(schedule, options):
         raise LabError("no kernel today", "return x.sin() * 2", "try tomorrow")
 

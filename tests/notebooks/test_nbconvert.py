@@ -39,7 +39,7 @@ def test_converted_output_is_readable_without_javascript(notebook) -> None:
     assert "Error displaying widget" not in page
 
 
-def test_an_error_shows_the_traceback_and_below_it_what_there_was(notebook) -> None:
+def test_an_error_shows_the_traceback_and_the_finished_stages(notebook) -> None:
     outputs = notebook.cells[3].outputs
     shown = [o for o in outputs if o.output_type in ("error", "display_data")]
     assert [output.output_type for output in shown] == ["error", "display_data"]

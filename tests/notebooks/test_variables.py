@@ -1,4 +1,4 @@
-"""IPython clears its variables, TorchDynamo's among them: nobody misses them."""
+"""IPython deletes its variables, including those of TorchDynamo, without errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ print("clear")
 
 
 @pytest.mark.parametrize("more", ["", RESET], ids=["the end", "%reset"])
-def test_functions_go_before_the_variables_of_torchdynamo(more: str, tmp_path: Path) -> None:
+def test_functions_are_deleted_before_variables_of_torchdynamo(more: str, tmp_path: Path) -> None:
     file = tmp_path / "cells.ipy"
     file.write_text(CELLS + more)
     command = [sys.executable, "-m", "IPython", "--no-banner", str(file)]

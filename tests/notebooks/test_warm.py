@@ -1,4 +1,4 @@
-"""`inductor-lab warm`: what a notebook compiles is there for whoever runs it after that."""
+"""`inductor-lab warm`: later users load the code that a notebook compiles."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def test_a_second_user_compiles_nothing(tmp_path: Path, capsys) -> None:
     assert entries(tmp_path / "own")
 
 
-def test_no_notebook_is_said(tmp_path: Path, capsys) -> None:
+def test_a_missing_notebook_is_reported(tmp_path: Path, capsys) -> None:
     assert main(["warm", str(tmp_path)]) == 2
     assert "no notebook in" in capsys.readouterr().err

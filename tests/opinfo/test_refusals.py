@@ -26,14 +26,14 @@ LEFT = {
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", [*REFUSED, *OTHERS])
-def test_what_eager_refuses_is_not_answered(name: str) -> None:
+def test_dtypes_that_eager_refuses_are_refused(name: str) -> None:
     left = LEFT.get(name, "none")
     complexes = "complex64"
     found = [line for line in answered(name) if left not in line and complexes not in line]
     assert found == []
 
 
-def test_what_torch_takes_apart_before_us_is_seen() -> None:
+def test_operators_that_torch_decomposes_are_refused_too() -> None:
     """Its tracer makes formulas of `upsample_nearest2d`, which have an answer for integers."""
     assert torch._C.DispatchKey.Autograd in torch.ops.aten.upsample_nearest2d.default.py_kernels
     found = list(answered("nn_functional_upsample_nearest"))

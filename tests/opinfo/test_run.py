@@ -13,12 +13,12 @@ from tests.opinfo.table import read
 from tests.opinfo.workers import MOST, Part
 
 
-def test_a_part_is_what_is_not_known() -> None:
+def test_a_part_has_samples_without_a_verdict() -> None:
     assert Part("add", Settings(), frozenset({0, 2})).todo(5) == [1, 3, 4]
     assert len(Part("add", Settings()).todo(1000)) == MOST
 
 
-def test_a_run_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_continues_after_a_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, summary = tmp_path / "results.jsonl", tmp_path / "summary.json"
     known = Verdict("amax", "float32", 0, "wrong", "an earlier verdict")
     results.write_text(known.to_json() + "\n")
@@ -34,7 +34,7 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "1 of 1 (op, dtype) finished" in capsys.readouterr().out
 
 
-def test_a_run_without_time_says_what_is_left(tmp_path: Path) -> None:
+def test_a_run_without_time_lists_the_remaining_ops(tmp_path: Path) -> None:
     results, summary = tmp_path / "results.jsonl", tmp_path / "summary.json"
     given = ["--ops", "amax", "--samples", "3", "--stage", "loops", "--minutes", "1e-9"]
     run.main([*given, "--results", str(results), "--summary", str(summary)])

@@ -40,7 +40,7 @@ def test_triton(name: str) -> None:
     assert problems(found) == []
 
 
-def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_result_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.opinfo import roads
 
     def wrong(sample: database.Sample, *given: object) -> object:

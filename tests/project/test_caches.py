@@ -10,7 +10,7 @@ from inductor_lab.compiler.torch_door.torch_aot import cache_folder
 from tests.fresh import CACHES, FOLDER
 
 
-def test_nothing_of_the_users_is_used() -> None:
+def test_caches_of_the_user_are_not_used() -> None:
     assert open_cache().root.is_relative_to(FOLDER)
     assert Path(cache_folder()).is_relative_to(FOLDER)
     assert all(Path(os.environ[name]).is_relative_to(FOLDER) for name in CACHES)

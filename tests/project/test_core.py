@@ -8,7 +8,7 @@ import sys
 from tests.project.core import PAGE, REFUSED, ROOT, listed, page
 
 
-def test_a_minimal_compile_loads_the_core_alone() -> None:
+def test_a_minimal_compile_loads_only_the_core() -> None:
     """A new process refuses every import that the core does not need."""
     run = subprocess.run(
         [sys.executable, "-m", "tests.project.core"],
@@ -21,7 +21,7 @@ def test_a_minimal_compile_loads_the_core_alone() -> None:
     assert sorted(loaded) == sorted(listed()), wanted
 
 
-def test_the_page_lists_files_that_are_there() -> None:
+def test_the_page_lists_existing_files() -> None:
     names = listed()
     assert len(names) > 100 and len(set(names)) == len(names)
     refused = tuple(name.replace(".", "/") for name in REFUSED)

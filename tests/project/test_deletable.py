@@ -52,11 +52,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_demos_and_operators_are_right_without(name: str) -> None:
+def test_demos_and_operators_are_correct_without(name: str) -> None:
     modules_without(REFUSED[name], "--wide")
 
 
-def test_optional_passes_have_files_of_their_own() -> None:
+def test_optional_passes_have_separate_files() -> None:
     later = [step.apply for table in LISTS.values() for step in table.values()
              if isinstance(step.apply, Later)]  # fmt: skip
     assert all(callable(getattr(import_module(one.module), one.name)) for one in later)
@@ -64,7 +64,7 @@ def test_optional_passes_have_files_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_programs_are_right_without(name: str) -> None:
+def test_programs_are_correct_without(name: str) -> None:
     refused = REFUSED[name]
     used = modules_without(refused)
     assert f"{COMPILER}.pipeline" in used

@@ -32,7 +32,7 @@ def links(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     assert [link for link in links(page) if not (page.parent / link).exists()] == []
 
 
@@ -41,7 +41,7 @@ MODULE = re.compile(r"python3? -m ((?:tests|benchmarks|deploy)[\w.]*)")
 COMMAND = re.compile(r"(?:^(?:    )?|`|&& |bin/|\d )inductor-lab ([a-z]+)([^\n`#&]*)", re.MULTILINE)
 
 
-def test_targets_and_modules_that_the_docs_name_are_there() -> None:
+def test_make_targets_and_modules_in_the_docs_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     named = {a or b for text in TEXTS.values() for a, b in TARGET.findall(text)}
     phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
@@ -56,7 +56,7 @@ def runs_as_a_module(path: Path) -> bool:
     return path.with_suffix(".py").exists() or (path / "__main__.py").exists()
 
 
-def test_commands_and_options_that_the_docs_name_are_there(
+def test_commands_and_options_in_the_docs_exist(
     capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = {found for text in TEXTS.values() for found in COMMAND.findall(text)}
@@ -96,7 +96,7 @@ def called(path: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_functions_and_arguments_that_a_page_calls_are_there(page: Path) -> None:
+def test_functions_and_arguments_in_a_page_exist(page: Path) -> None:
     for call in calls(TEXTS[page]):
         path = ast.unparse(call.func)
         if not re.fullmatch(r"(lab|course|c)(\.\w+){1,2}", path) or path.startswith("c.graphs"):
@@ -109,7 +109,7 @@ def test_functions_and_arguments_that_a_page_calls_are_there(page: Path) -> None
         ), ast.unparse(call)  # fmt: skip
 
 
-def test_enough_of_the_calls_in_the_docs_are_seen() -> None:
+def test_enough_calls_in_the_docs_are_found() -> None:
     seen = {ast.unparse(call.func) for text in TEXTS.values() for call in calls(text)}
     assert {"lab.bench.sweep", "c.what_if", "course.check", "lab.minify", "c.report"} <= seen
 

@@ -96,11 +96,11 @@ def wrong_way(path: Path) -> list[str]:
     return [f"{path.relative_to(ROOT)} imports {name}" for name in sorted(wrong)]
 
 
-def test_phases_import_one_way() -> None:
+def test_phases_import_only_earlier_phases() -> None:
     assert [line for path in files() for line in wrong_way(path)] == []
 
 
-def test_every_phase_has_a_place() -> None:
+def test_every_phase_has_an_import_rule() -> None:
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     assert folders == {"compiler"} | ABOVE
     assert {path.parent.name for path in COMPILER.glob("*/__init__.py")} == set(ALLOWED)
@@ -111,7 +111,7 @@ def test_the_package_has_few_entries() -> None:
     assert len(entries) <= 15
 
 
-def test_a_wrong_import_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_import_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     (tmp_path / "compiler" / "ir").mkdir(parents=True)
@@ -128,7 +128,7 @@ def test_a_wrong_import_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert wrong_way(bad) == ["compiler/runtime/bad.py imports stock"]
 
 
-def test_nothing_below_the_widgets_names_them() -> None:
+def test_the_compiler_does_not_name_the_widgets() -> None:
     """But for the package itself, which says once what draws."""
     naming = [path for path in files() if "widgets" in map(of_ours, strings_and_imports(path))]
     assert naming == []
@@ -175,11 +175,11 @@ def circles(graph: nx.DiGraph[str]) -> list[list[str]]:
     return [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
 
 
-def test_imports_make_no_circles() -> None:
+def test_imports_have_no_cycles() -> None:
     assert circles(import_graph()) == MUTUAL
 
 
-def test_a_circle_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cycle_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
     files = {
         "a.py": "def f():\n    from inductor_lab.ir import b\n",
@@ -194,7 +194,7 @@ def test_a_circle_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert circles(import_graph()) == [["inductor_lab.a", "inductor_lab.ir.b", "inductor_lab.ir.c"]]
 
 
-def test_each_operation_of_a_record_has_a_home() -> None:
+def test_each_operation_of_a_record_is_defined_once() -> None:
     """What records call by name is defined where the package says, and nothing else is listed."""
     called = {
         node.args[0].value
@@ -210,7 +210,7 @@ def test_each_operation_of_a_record_has_a_home() -> None:
         assert f"\ndef {name}(" in text or f"\nclass {name}:" in text or f"\nclass {name}(" in text
 
 
-def test_nobody_imports_torch_inductor() -> None:
+def test_only_stock_imports_torch_inductor() -> None:
     python = [*files(), *(ROOT / "widgets").rglob("*.py")]
     bad = [
         f"{path.relative_to(ROOT)}: {module}"

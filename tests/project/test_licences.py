@@ -46,13 +46,13 @@ def test_what_we_need_is_permissively_licensed(package: str) -> None:
     assert judged(text), text
 
 
-def test_licences_that_would_not_do_are_seen() -> None:
+def test_incompatible_licences_are_detected() -> None:
     assert judged("BSD-3-Clause") and judged("License :: OSI Approved :: MIT License")
     assert not judged("GPLv2 | EPLv1") and not judged("LGPL-2.1-or-later AND MIT")
     assert not judged("Proprietary") and not judged("")
 
 
-def test_ours_is_said_everywhere() -> None:
+def test_our_licence_is_stated_everywhere() -> None:
     assert (ROOT / "LICENSE").read_text(encoding="utf-8").startswith("BSD 3-Clause License")
     for name in ("pyproject.toml", "CITATION.cff"):
         assert "BSD-3-Clause" in (ROOT / name).read_text(encoding="utf-8")

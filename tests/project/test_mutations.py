@@ -26,11 +26,11 @@ def test_each_kind(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize("before", ["a < b < c", "'text'", "1.5", "a @ b", "torch.sin", "f(a)"])
-def test_other_code_is_left_alone(before: str) -> None:
+def test_other_code_is_not_mutated(before: str) -> None:
     assert mutations.changed(ast.parse(before, mode="eval").body) is None
 
 
-def test_folders_are_there() -> None:
+def test_folders_exist() -> None:
     folders = [*mutations.SOURCES.values(), *mutations.TESTS]
     assert [name for name in folders if not (ROOT / name).is_dir()] == []
 
@@ -74,7 +74,7 @@ def test_a_failure_a_crash_and_none(tmp_path: Path) -> None:
     assert said == ["all", "test_wrong fails", "test_crashing crashes"], done.stdout + done.stderr
 
 
-def test_the_table_counts_who_noticed() -> None:
+def test_the_table_counts_failing_tests() -> None:
     found = [
         {"tests": "tests/ir", "by": by, "mutation": by}
         for by in ("test", "test", "check", "", "not applied")

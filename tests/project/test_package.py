@@ -32,7 +32,7 @@ def test_widgets_are_a_part_of_the_package() -> None:
     assert Path(module.__file__).parent in (ROOT / "widgets", ROOT / "inductor_lab" / "widgets")
 
 
-def test_entry_points_lead_somewhere() -> None:
+def test_entry_points_exist() -> None:
     (backend,) = entry_points(group="torch_dynamo_backends", name="inductor_lab")
     assert callable(backend.load())
     (script,) = entry_points(group="console_scripts", name="inductor-lab")

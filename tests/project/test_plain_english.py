@@ -22,20 +22,7 @@ TO_DO: tuple[str, ...] = (
     "inductor_lab/debug/compare/values.py",
     "inductor_lab/debug/isolate.py",
     "inductor_lab/debug/minify",
-    "tests/bench",
-    "tests/browser",
     "tests/course",
-    "tests/debug",
-    "tests/distributed",
-    "tests/faults",
-    "tests/fuzz",
-    "tests/notebooks",
-    "tests/opinfo",
-    "tests/project",
-    "tests/runtime",
-    "tests/stock",
-    "tests/test_cli.py",
-    "tests/widgets",
 )
 
 

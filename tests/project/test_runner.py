@@ -26,7 +26,7 @@ def test_each_file_of_tests_is_in_one_part() -> None:
     assert missing == []
 
 
-def test_what_is_left_out_is_there() -> None:
+def test_left_out_tests_exist() -> None:
     """Names of tests that are gone would leave nothing out."""
     table = left_out()
     gone = [name for name in (*table.whole, *table.one_in) if not is_there(name)]
@@ -91,7 +91,7 @@ def test_parts_that_waited_come_first_then_what_is_near(tmp_path: Path) -> None:
     assert {part.name for part in in_order(PARTS, memory, None)} == {part.name for part in PARTS}
 
 
-def test_what_passed_is_known_for_the_same_sources_only(tmp_path: Path) -> None:
+def test_passed_parts_are_remembered_for_the_same_sources(tmp_path: Path) -> None:
     history = History.open(tmp_path)
     history.add("gpu", Done(True, 1.0, 2.0))
     history.add("course", Done(False, 1.0, 2.0))
@@ -100,7 +100,7 @@ def test_what_passed_is_known_for_the_same_sources_only(tmp_path: Path) -> None:
     assert not History(tmp_path / "another.json").passed("gpu")
 
 
-def test_the_memory_may_be_lost_or_damaged(
+def test_the_record_of_passed_parts_may_be_missing_or_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INDUCTOR_LAB_TEST_MEMORY", str(tmp_path))

@@ -89,7 +89,7 @@ def is_exception(path: Path) -> bool:
     return path.relative_to(ROOT).as_posix().startswith(tuple(EXCEPTIONS))
 
 
-def test_no_private_name_of_torch_outside_of_the_door() -> None:
+def test_private_names_of_torch_are_used_only_in_torch_door() -> None:
     bad = {
         path.relative_to(ROOT).as_posix(): sorted({*named(tree_of(path))})
         for path in python()
@@ -103,19 +103,19 @@ def test_no_private_name_of_torch_outside_of_the_door() -> None:
     ["import torch._dynamo", "from torch.utils import _pytree", "torch._C._storage_Use_Count(0)",
      "def f():\n    from torch._ops import OpOverload"],
 )  # fmt: skip
-def test_a_private_name_is_seen(line: str) -> None:
+def test_a_private_name_is_detected(line: str) -> None:
     assert list(named(ast.parse(line)))
     public = "torch.ops.aten._softmax; from torch.fx import Graph; x._cdata"
     assert not list(named(ast.parse(public)))
 
 
-def test_what_the_door_imports_is_required() -> None:
+def test_names_that_torch_door_imports_are_required() -> None:
     imported = set(named(tree_of(DOOR / REQUIRING[0])))
     assert imported == set(REQUIRED)
     assert sorted(REQUIRED) == REQUIRED and len(REQUIRED) < 25
 
 
-def test_what_is_looked_up_is_in_the_table_and_the_other_way_round() -> None:
+def test_optional_names_are_exactly_those_in_the_table() -> None:
     used = {name for path in python() for name in looked_up(tree_of(path))}
     listed = {name for feature in FEATURES.values() for name in feature.names}
     assert used <= listed

@@ -87,7 +87,7 @@ def test_nothing_of_torch_is_patched_by_an_import_or_left_patched_by_a_compile()
     assert changed_by(IMPORT + USE) == ""
 
 
-def test_a_patch_would_be_seen() -> None:
+def test_a_patch_is_detected() -> None:
     assert changed_by("torch.sin = torch.cos\n") == "torch.sin"
     setting = "torch._dynamo.config.recompile_limit"
     assert changed_by(f"{setting} += 1\n") == setting

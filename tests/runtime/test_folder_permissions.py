@@ -1,4 +1,4 @@
-"""Code is loaded only from folders that nobody but the user can write to."""
+"""Code is loaded only from folders that no other user can write to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A class cache: entries of the teacher are used if nobody else can have written them."""
+"""A class cache: entries of the teacher are used if no other user can have written them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of this folder compile."""
+"""Functions that the tests of this folder compile."""
 
 from __future__ import annotations
 

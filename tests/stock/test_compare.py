@@ -21,7 +21,7 @@ def both(attended):
     return lab.compare(lab.inspect(attend, *inputs), attended)
 
 
-def test_every_line_has_the_work_of_both(both):
+def test_every_line_has_the_kernels_of_both_compilers(both):
     assert [found.line for found in both.lines] == [FIRST + n for n in (1, 2, 3, 4)]
     assert both.lines[0].code == "a = torch.softmax(x + y, -1)"
     for found in both.lines:
@@ -36,7 +36,7 @@ def test_every_line_has_the_work_of_both(both):
     assert moved == {(name, 3 * 64 * 64 * 4) for name in ("aten.mm.default", "extern_kernels.mm")}
 
 
-def test_code_stands_beside_code(both):
+def test_code_of_both_compilers_is_shown_for_a_line(both):
     ours, stock = both.code(FIRST + 1)
     assert "lab_exp" in ours and ".exp(" in stock
     assert "lab_exp" not in both.code(FIRST + 4)[0]
@@ -59,12 +59,12 @@ def test_kernels_of_both_have_times(attended, known_limits):
     assert all(work.seconds for work in works), str(both)
     calls = {kernel.name: kernel.calls for kernel in stock.kernels}
     assert "extern_kernels.mm" in calls and stock.result is attended.result
-    assert all(kernel.seconds is None for kernel in attended.kernels), "the first is as it was"
+    assert all(kernel.seconds is None for kernel in attended.kernels), "it is not changed"
     timed = [line for line in str(both).splitlines() if line.endswith("µs")]
-    assert len(timed) > len(works), "a kernel stands at each of its lines"
+    assert len(timed) > len(works), "a kernel is listed at each of its lines"
 
 
-def test_names_lead_to_the_kernels_again(attended):
+def test_names_are_restored_after_a_measurement(attended):
     from inductor_lab.stock.times import _is_of, _modules
 
     attended.measure(seconds=0.0)
@@ -75,7 +75,7 @@ def test_names_lead_to_the_kernels_again(attended):
         assert kernels and not any("_clock" in repr(kernel) for kernel in kernels)
 
 
-def test_a_loaded_one_has_no_times(attended, tmp_path):
+def test_a_loaded_stock_compilation_cannot_be_measured(attended, tmp_path):
     with pytest.raises(NotRunnable, match="loaded from a file"):
         lab.load(attended.save(tmp_path / "stock.json")).measure()
 
@@ -95,7 +95,7 @@ def test_a_summary_counts_calls_as_the_comparison_does(both, attended):
     assert said and counted and said.groups() == counted.groups(), f"{both}\n{attended}"
 
 
-def test_two_of_one_kind_are_refused(attended):
+def test_comparing_two_stock_compilations_is_refused(attended):
     with pytest.raises(BadArguments, match="a compilation by inductor_lab"):
         lab.compare(attended, attended)
 
@@ -108,5 +108,5 @@ def test_one_library_function_is_singular(attended, count):
     kernel = replace(attended.kernels[0], language="extern")
     forward = replace(graph.forward, kernels=(kernel,) * count)
     given = replace(attended, graphs=(replace(graph, forward=forward, backward=None),))
-    told = {label: value for label, value, *_ in facts(given)}
-    assert told["library function" if count == 1 else "library functions"] == str(count)
+    labels = {label: value for label, value, *_ in facts(given)}
+    assert labels["library function" if count == 1 else "library functions"] == str(count)

@@ -1,4 +1,4 @@
-"""`lab.inspect(f, x, compiler="stock")`: what stock did, in the records of our explorer."""
+"""`lab.inspect(f, x, compiler="stock")`: stock's compilation in the records of our explorer."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def spans_of(part, kernel) -> set[int]:
     return {nodes[n].span.line for n in kernel.nodes if n in nodes and nodes[n].span}
 
 
-def test_the_call_has_the_result_of_eager(attended):
+def test_the_result_equals_eager(attended):
     torch.manual_seed(0)
     inputs = [torch.randn(64, 64, requires_grad=True) for _ in range(3)]
     for ours, eager in zip(attended.result, attend(*inputs), strict=True):
         assert torch.allclose(ours, eager, atol=1e-4)
 
 
-def test_every_station_is_there(attended):
+def test_every_stage_is_recorded(attended):
     graph = attended.graphs[0]
     assert [n.target for n in graph.captured.nodes if n.name == "a"] == ["torch.softmax"]
     assert {"softmax", "div"} & {n.name for n in graph.joint.graph.nodes}
@@ -51,7 +51,7 @@ def test_each_phase_belongs_to_a_compiler(attended):
         assert tracks[name] == "TorchInductor"
 
 
-def test_kernels_lead_to_the_lines_of_the_user(attended):
+def test_kernels_are_linked_to_user_lines(attended):
     total, linked = attended.statements
     assert total > 100 and linked == total
     first = attend.__code__.co_firstlineno
@@ -65,13 +65,13 @@ def test_kernels_lead_to_the_lines_of_the_user(attended):
     assert exp and all(line.origins == {"exp"} for line in exp)
 
 
-def test_calls_in_the_wrapper_lead_to_their_nodes(attended):
+def test_calls_in_the_wrapper_are_linked_to_their_nodes(attended):
     forward = attended.graphs[0].forward
     (call,) = [line for line in forward.host.lines if "extern_kernels.mm(" in line.text]
     assert call.origins == {"mm"}
 
 
-def test_why_two_nodes_were_not_fused(attended):
+def test_reasons_for_refused_fusions_are_recorded(attended):
     forward = attended.graphs[0].forward
     assert any(step.fused for step in forward.fusion)
     refused = [step for step in forward.fusion if not step.fused]
@@ -84,7 +84,7 @@ def test_why_two_nodes_were_not_fused(attended):
     assert set(fused.members) <= set(nodes)
 
 
-def test_a_saved_one_is_the_same_document(attended, tmp_path):
+def test_a_loaded_stock_compilation_has_the_same_document(attended, tmp_path):
     loaded = lab.load(attended.save(tmp_path / "stock.json"))
     assert isinstance(loaded, StockCompilation)
     assert str(loaded) == str(attended) and document(loaded) == document(attended)
@@ -100,7 +100,7 @@ def test_the_document_has_the_panes_of_ours(attended):
     assert "of" in re.search(r"linked +(\d+ of \d+)", str(attended))[1]
 
 
-def test_loggers_and_settings_are_as_before(attended):
+def test_loggers_and_settings_are_restored(attended):
     from torch._inductor import config  # noqa: TID251
 
     assert config.trace.provenance_tracking_level == 0
@@ -108,14 +108,14 @@ def test_loggers_and_settings_are_as_before(attended):
         assert not any("Listener" in type(h).__name__ for h in logging.getLogger(name).handlers)
 
 
-def test_what_stock_cannot_do_is_said():
+def test_options_that_stock_lacks_are_refused():
     with pytest.raises(BadOption, match="compiler"):
         lab.inspect(attend, compiler="stok")
     with pytest.raises(BadOption, match="this machine only"):
         lab.inspect(attend, compiler="stock", target="cuda:90")
 
 
-def test_an_exception_of_the_function_comes_through():
+def test_an_exception_of_the_function_is_passed_on():
     def wrong(x):
         raise KeyError("mine")
 

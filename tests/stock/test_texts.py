@@ -1,4 +1,4 @@
-"""Reading stock's texts, without compiling anything."""
+"""Parsing stock's texts, without compiling."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_the_layout_of_the_joint_graph_is_read():
     ]
 
 
-def test_text_that_is_no_graph_stays_text():
+def test_text_that_is_not_a_graph_remains_text():
     for text in ("", "not python (", "x = 1", "\0", "(" * 100_000):
         graph = read_graph("g", text)
         assert graph.nodes == () and graph.text.strip() == text.strip()
 
 
-def test_places_and_tensors():
+def test_source_locations_and_tensors_are_parsed():
     assert place_in("# File: C:\\a b.py:3 in f").line == 3
     assert place_in("# nothing") is None
     assert tensor_facts("Sym(s0)", {}) is None
@@ -104,7 +104,7 @@ def call(args):
 '''
 
 
-def test_output_code_is_taken_apart():
+def test_output_code_is_parsed():
     graph = read_graph("forward", GRAPH)
     provenance = {"cpp_fused_sin_0:1": ["sin"], "extern_kernels.mm:2": ["var_mean"]}
     read = read_output_code(CODE, provenance, graph)
@@ -135,7 +135,7 @@ class <lambda>(torch.nn.Module):
 '''
 
 
-def test_bytes_are_those_of_every_call_and_of_writes_to_arguments():
+def test_bytes_include_every_call_and_writes_to_arguments():
     provenance = {
         "extern_kernels.mm:1": ["mm"],
         "cpp_fused_sin_0:2": ["sin"],
@@ -149,7 +149,7 @@ def test_bytes_are_those_of_every_call_and_of_writes_to_arguments():
     assert (sine.bytes_read, sine.bytes_written) == (2 * 64, 2 * 64)
 
 
-def test_damaged_code_is_still_text():
+def test_damaged_code_remains_text():
     read = read_output_code("def (", {}, read_graph("g", GRAPH))
     assert read.problem and "def (" in str(read.host) and read.kernels == ()
 

@@ -1,4 +1,4 @@
-"""`lab.read_trace`: the log of a run elsewhere, as an index and explorers."""
+"""`lab.read_trace`: the log of a run as an index and explorers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRAINING = Path(__file__).with_name("training.py")
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory) -> Path:
-    """The log of `training.py`, from a process of its own."""
+    """The log of `training.py`, run in a separate process."""
     found = tmp_path_factory.mktemp("trace")
     env = {
         **os.environ, "TORCH_TRACE": str(found), "INDUCTOR_PROVENANCE": "1",
@@ -37,7 +37,7 @@ def log(folder: Path) -> TraceLog:
     return lab.read_trace(folder)
 
 
-def test_the_index_says_what_was_compiled_and_why_again(log):
+def test_the_index_lists_compilations_and_reasons_for_recompiles(log):
     found = {one.key: one for one in log.compiled}
     assert list(found) == ["0/0", "1/0", "0/1", "1/1", "2/0", "2/1"]
     assert found["0/0"].function == "forward" and found["2/0"].function == "scaled"
@@ -68,19 +68,19 @@ def test_a_compile_id_opens_as_a_compilation(log):
     assert log["[0/1]"].name == opened.name
 
 
-def test_an_unknown_id_names_the_known_ones(log):
+def test_an_unknown_compile_id_lists_the_known_ones(log):
     with pytest.raises(UnknownName, match="0/0, 1/0"):
         log["9/9"]
 
 
-def test_missing_logs_are_told(tmp_path):
+def test_missing_logs_are_reported(tmp_path):
     with pytest.raises(UnreadableFile, match="no trace log"):
         lab.read_trace(tmp_path)
     with pytest.raises(UnreadableFile, match="cannot read"):
         lab.read_trace(tmp_path / "none.log")
 
 
-def test_damaged_lines_are_skipped_and_told(folder, log, tmp_path):
+def test_damaged_lines_are_skipped_and_reported(folder, log, tmp_path):
     (source,) = folder.glob("*.log")
     lines = source.read_bytes().split(b"\n")
     output = next(i for i, line in enumerate(lines) if b'{"inductor_output_code"' in line)
@@ -155,7 +155,7 @@ def test_nothing_in_a_log_is_run_or_opened(tmp_path, monkeypatch):
     assert found.compiled[1].status == "failed" and len(found.problems) >= 3
 
 
-def test_several_ranks_are_told_apart(folder, tmp_path):
+def test_logs_of_several_ranks_have_separate_keys(folder, tmp_path):
     (source,) = folder.glob("*.log")
     text = source.read_bytes()
     for rank in (0, 3):

@@ -56,13 +56,13 @@ def without_words(html: str) -> list[str]:
     depth, bare = 0, []
     for tag in re.finditer(r"<svg[^>]*>|</svg>", page):
         opens = tag[0] != "</svg>"
-        if opens and depth == 0 and not _told(tag[0], page[tag.end() :]):
+        if opens and depth == 0 and not _is_described(tag[0], page[tag.end() :]):
             bare.append(tag[0])
         depth += 1 if opens else -1
     return images + bare
 
 
-def _told(head: str, inside: str) -> bool:
+def _is_described(head: str, inside: str) -> bool:
     name = re.search(r' aria-label="([^"]+)"', head)
     said = re.search(r"<desc>([^<]+)</desc>", inside.partition("</svg>")[0])
     read = ' role="group"' in head or (' role="img"' in head and said is not None)

@@ -29,7 +29,7 @@ def test_no_graph_is_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "<details>" in shown._repr_html_()
 
 
-def test_sources_are_found_without_a_look_at_everything() -> None:
+def test_sources_are_found_without_a_search() -> None:
     class Numbers(dict[tuple[str, str, str], int]):
         def __iter__(self) -> Any:
             raise AssertionError("all things are looked at")

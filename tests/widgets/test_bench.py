@@ -90,7 +90,7 @@ def test_pictures_are_svg_files(shown) -> None:
 
 
 @pytest.mark.parametrize("shown", nothing_yet(), ids=repr)
-def test_where_nothing_is_known_there_is_no_picture(shown) -> None:
+def test_without_measurements_there_is_no_picture(shown) -> None:
     page = html(shown)
     assert "nothing yet" in page and "<svg" not in page and "<table" not in page
     assert shown._repr_svg_() is None
@@ -106,7 +106,7 @@ def test_pages_are_readable_without_a_script(shown) -> None:
     assert all(table.title in page for table in shown.tables)
 
 
-def test_names_of_a_user_stay_text() -> None:
+def test_names_of_a_user_are_escaped() -> None:
     shown = result(EVIL)
     tags = Tags()
     tags.feed(html(shown))
@@ -115,7 +115,7 @@ def test_names_of_a_user_stay_text() -> None:
     assert "<img" not in shown.plot()
 
 
-def test_a_chart_says_what_it_shows() -> None:
+def test_a_chart_has_a_description() -> None:
     text = result().plot()
     for word in ("eager", "inductor_lab", "4.00x", "cold compile: 2.00 s", "median 0.5 ms"):
         assert word in text
@@ -128,7 +128,7 @@ def test_the_roofline_has_each_kernel_that_computes() -> None:
     assert "3  cpp_fused_copy_1" not in page and ">cpp_fused_copy_1<" in page
 
 
-def test_a_running_benchmark_says_how_far_it_is() -> None:
+def test_a_running_benchmark_shows_its_progress() -> None:
     text = written(tree(result(), running(0.42, f"timing {EVIL}", 3.21)))
     assert 'role="progressbar"' in text and 'aria-valuenow="42"' in text
     assert "42 %" in text and "3.2 s" in text and "Interrupt the kernel" in text
@@ -145,7 +145,7 @@ class Drawing(Progress):
         self.pages.append(written(tree(result, running(done, doing, 1.0))))
 
 
-def test_every_state_on_the_way_can_be_drawn() -> None:
+def test_every_intermediate_state_can_be_drawn() -> None:
     drawing = Drawing()
     lab.bench.sweep(
         lambda x: x.sin(), torch.ones, (8, 64), against=["eager"], seconds=0.3, progress=drawing
@@ -154,7 +154,7 @@ def test_every_state_on_the_way_can_be_drawn() -> None:
     assert any("2 of 2" in page and "timing, round" in page for page in drawing.pages)
 
 
-def test_the_roofline_is_a_picture_of_its_own() -> None:
+def test_the_roofline_is_a_separate_picture() -> None:
     assert "memory 50 GB/s" in result().plot("roofline")
     with pytest.raises(UnknownName, match="no view 'roofline'"):
         every()[1].plot("roofline")
@@ -209,7 +209,7 @@ def test_measured_compilations_show_their_times(inference, known_limits) -> None
     assert "of the" in str(after["panes"]["g0.forward.graph"]["views"][0])
 
 
-def test_a_long_name_has_room_in_the_chart() -> None:
+def test_a_long_name_fits_into_the_chart() -> None:
     long = "inductor_lab reduce-overhead"
     contenders = tuple(Contender(name) for name in ("eager", long))
     seconds = {"eager": (1.0, 1.1), long: (0.5, 0.6)}

@@ -127,7 +127,7 @@ def test_counts_are_those_of_torch(name: str) -> None:
             assert sum(getattr(cost, of) for cost in costs) == getattr(part.schedule.after, of), of
 
 
-def test_kernels_that_were_timed_are_those_that_were_counted() -> None:
+def test_timed_kernels_equal_counted_kernels() -> None:
     c = lab.inspect(network, *PROGRAMS["network"][1]).measure()
     assert sum(len(part.times) for part in c.parts) == c.after.kernels
     assert sum(took.nbytes for part in c.parts for took in part.times) == c.after.bytes

@@ -118,7 +118,7 @@ def table(doc: Any, pane: str, name: str) -> Any:
     return next(view for view in doc["panes"][pane]["views"] if view["name"] == name)
 
 
-def test_what_runs_again_counts_as_the_kernels_do() -> None:
+def test_recomputed_ops_count_like_kernels() -> None:
     """`sin` of 1,000 floats is 10,000 flops, in the cut as in the schedule."""
     function, inputs = PROGRAMS_HERE["trig"]()
     graph = lab.inspect(function, *inputs).graphs[0]

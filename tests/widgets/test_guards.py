@@ -28,7 +28,7 @@ def guarded():
     return lab.inspect(scaled(2.0, True), torch.randn(6, 4, requires_grad=True), 5)
 
 
-def test_what_can_be_edited_has_todays_values(guarded):
+def test_editable_inputs_have_their_current_values(guarded):
     values = {each["name"]: each for each in inputs_of(guarded.capture)}
     assert values["x"] == {
         "source": "L['x']", "name": "x", "kind": "tensor", "size": [6, 4], "stride": [4, 1],
@@ -105,7 +105,7 @@ def test_every_guard_holds_for_the_call_itself(guarded):
         ("G['FACTOR']", {"value": 4}, "FACTOR == 3"),
     ],
 )
-def test_an_edit_compiles_again_and_says_why(source, facts, reason):
+def test_an_edit_recompiles_with_a_reason(source, facts, reason):
     c = lab.inspect(scaled(2.0, True), torch.randn(6, 4, requires_grad=True), 5)
     links = linked_document(c)[1]
     answer = answer_again(c, {source: facts}, links)
@@ -114,7 +114,7 @@ def test_an_edit_compiles_again_and_says_why(source, facts, reason):
     assert call_with_edits(c, {}).hit and FACTOR == 3
 
 
-def test_only_what_is_there_can_be_edited(guarded, tmp_path):
+def test_only_known_inputs_can_be_edited(guarded, tmp_path):
     with pytest.raises(BadArguments, match="nonsense"):
         call_with_edits(guarded, {"L['nonsense']": {"value": 1}})
     loaded = lab.load(guarded.save(tmp_path / "guarded.json"))

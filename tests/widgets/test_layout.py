@@ -120,7 +120,7 @@ def test_arrows_over_many_layers_are_near_linear_work() -> None:
     assert work(1200) < 5 * work(300)
 
 
-def test_an_arrow_over_many_layers_goes_beside_the_boxes() -> None:
+def test_an_arrow_over_many_layers_avoids_the_boxes() -> None:
     chain = [(f"n{n}", f"n{n + 1}") for n in range(FAR + 8)]
     sizes = dict.fromkeys([f"n{n}" for n in range(FAR + 9)], (80.0, 26.0))
     layout = layered(sizes, [*chain, ("n0", f"n{FAR + 8}"), ("n1", f"n{FAR + 7}")])

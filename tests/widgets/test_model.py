@@ -83,7 +83,7 @@ def test_the_two_lines_of_the_function_go_different_ways(doc):
     assert sources_of(doc, sin[1]) != sources_of(doc, cos[1])
 
 
-def test_graph_breaks_are_told_and_several_graphs_shown(broken):
+def test_graph_breaks_are_reported_and_several_graphs_shown(broken):
     doc = document(broken)
     assert doc["panes"]["breaks"]["problem"] == "graph break"
     assert rows(doc["panes"]["breaks"]["views"][0])

@@ -31,7 +31,7 @@ values = st.recursive(
 
 @settings(max_examples=200, deadline=None)
 @given(value=values)
-def test_what_is_packed_comes_out_again(value: Any) -> None:
+def test_unpacking_restores_the_document(value: Any) -> None:
     several = {"a": [value] * 12, "b": value, "c": [1, True, 1.0, [value] * 9]}
     made = unpacked(json.loads(json.dumps(packed(several))))
     assert json.dumps(made) == json.dumps(several), "types too: 1 is not True"

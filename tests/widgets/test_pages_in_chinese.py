@@ -84,7 +84,7 @@ def test_a_verdict_speaks_chinese(new: tuple[float, ...], said: str) -> None:
     assert Timings(times).verdict("inductor_lab", "eager").startswith(said)
 
 
-def test_what_went_wrong_is_said_in_chinese() -> None:
+def test_errors_are_reported_in_chinese() -> None:
     shown = result()
     wrong = Contender("inductor_lab", error=0.5, agrees=False)
     told = replace(shown, contenders=(Contender("eager"), wrong), complete=False)
@@ -108,7 +108,7 @@ def test_profile_and_ranks_speak_chinese(known_limits: None) -> None:
     assert english_words(line) <= {"lambda", "exp", "softmax", "mul", "sub"} and "<pre" not in line
 
 
-def test_a_machine_without_roofs_is_told_in_chinese() -> None:
+def test_a_machine_without_roofs_is_described_in_chinese() -> None:
     doubt = ("this machine is too noisy to say what it can do: after 6 measurements copies of "
              "1.0 MB still differ by a factor of 3,950.2")  # fmt: skip
     assert translate(f"No shares of the roof: {doubt}.") == (
@@ -130,7 +130,7 @@ def test_blame_and_annotated_source_speak_chinese() -> None:
     assert "open a line" not in told
 
 
-def test_a_rounding_is_told_as_one_and_values_by_line() -> None:
+def test_a_rounding_and_values_by_line_are_translated() -> None:
     told = "rounding: at most 2e+06 ULP from float64, eager 1e+06; 4e-08 from float64 where digits"
     assert translate(f"{told} cancel, eager 2e-08") == (
         "舍入：至多离 float64 2e+06 ULP，eager 为 1e+06；"

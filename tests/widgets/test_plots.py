@@ -34,7 +34,7 @@ def drawn(drawing):
     return [text.text for text in root.iter(f"{SVG}text")]
 
 
-def test_every_station_plots_its_graph(trained):
+def test_every_stage_plots_its_graph(trained):
     graph = trained.graphs[0]
     for station in (trained.capture, graph.captured, graph.joint, graph.partition, graph.forward,
                     graph.forward.graph, graph.forward.loops, graph.backward.schedule):
@@ -67,7 +67,7 @@ DRAWINGS = {
 
 
 @pytest.mark.parametrize("word", DRAWINGS)
-def test_a_picture_is_told_in_the_language_that_is_spoken(trained, spoken, word):
+def test_a_picture_has_a_description_in_the_current_language(trained, spoken, word):
     drawing = DRAWINGS[word](trained)
     assert without_words(drawing._repr_html_()) == []
     head, said = drawing.partition("<desc>")[::2]
@@ -75,13 +75,13 @@ def test_a_picture_is_told_in_the_language_that_is_spoken(trained, spoken, word)
     assert len(said.partition("</desc>")[0].splitlines()) > 2
 
 
-def test_a_picture_says_who_feeds_whom(trained):
+def test_a_picture_describes_its_arrows(trained):
     said = trained.graphs[0].forward.schedule.plot().partition("<desc>")[2].partition("</desc>")[0]
     frames = [line for line in said.splitlines() if "in one kernel" in line]
     assert len(frames) == len(trained.graphs[0].forward.schedule.groups) and " from " in said
 
 
-def test_what_has_no_words_is_found():
+def test_pictures_without_a_description_are_found():
     assert without_words('<svg role="img" aria-label="memory"><desc>two lives</desc></svg>') == []
     assert without_words('<svg role="group" aria-label="memory"><svg></svg></svg>') == []
     for bare in ("<svg><desc>two lives</desc></svg>", '<svg role="img" aria-label="memory"></svg>',
@@ -89,7 +89,7 @@ def test_what_has_no_words_is_found():
         assert len(without_words(bare)) == 1
 
 
-def test_a_flame_has_everybodys_phases_passes_and_kernels(trained):
+def test_a_flame_graph_has_all_phases_passes_and_kernels(trained):
     """Each bar lies below the one whose time it is part of, and inside of it."""
     bars = [(each[1]["data-phase"], each[3][1]) for each in parts(flame_view(trained), "lab-phase")]
     names = {name for name, _ in bars}
@@ -110,7 +110,7 @@ def test_a_flame_has_everybodys_phases_passes_and_kernels(trained):
     assert any(str(text).startswith("total") for text in drawn(trained.plot("flame")))
 
 
-def test_what_is_no_picture_says_what_there_is(trained):
+def test_a_value_without_a_picture_lists_its_views(trained):
     with pytest.raises(UnknownName, match="print its text"):
         trained.graphs[0].forward.kernels[0].plot()
     with pytest.raises(UnknownName, match="Valid views: graph, memory"):
@@ -137,7 +137,7 @@ def test_graphviz_and_pydot_get_every_node_and_edge(trained):
     assert len(clusters) == len(schedule.groups)
 
 
-def test_hostile_labels_stay_labels():
+def test_hostile_labels_are_escaped():
     def f(x):
         return x.sin()
 

@@ -68,18 +68,18 @@ def test_a_block_without_compilations_says_so() -> None:
     assert "Nothing was compiled" in texts(tree) and not below(tree, "svg")
 
 
-def test_a_version_too_many_has_its_row() -> None:
+def test_a_version_above_the_limit_has_a_row() -> None:
     with torch._dynamo.config.patch(recompile_limit=1):
         tree = recompiles_tree(watched([4, 5]))
     assert "not compiled" in texts(below(tree, "svg")[0]) and "eager mode" in texts(tree)
 
 
-def test_what_follows_a_graph_break_is_named_by_its_line() -> None:
+def test_code_after_a_graph_break_is_named_by_its_line() -> None:
     assert function_name("torch_dynamo_resume_in_f_at_12") == "f after line 12"
     assert function_name("forward") == "forward"
 
 
-def test_it_is_drawn_while_the_block_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_timeline_is_drawn_while_the_block_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[Any] = []
 
     class Handle:

@@ -39,6 +39,6 @@ def test_json_cannot_end_its_script():
     assert json.loads(text) == {"a": "</script>\u2028&<!--"}
 
 
-def test_a_path_that_cannot_be_written_says_so(training, tmp_path):
+def test_an_unwritable_path_is_reported(training, tmp_path):
     with pytest.raises(CannotWrite, match="cannot be written"):
         training.report(tmp_path / "no" / "such" / "folder.html")

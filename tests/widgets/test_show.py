@@ -24,7 +24,7 @@ def stations(compilation):
 @pytest.mark.parametrize(
     "name", ["capture", "captured", "joint", "partition", "rewrites", "loops", "schedule"]
 )
-def test_graph_like_stations_are_pictures(training, name):
+def test_graph_stages_are_pictures(training, name):
     station = stations(training)[name]
     assert ElementTree.fromstring(station._repr_svg_()).tag.endswith("svg")
     assert "<svg" in station._repr_html_()

@@ -99,12 +99,12 @@ def shown(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", SPOKEN, ids=lambda path: path.stem)
-def test_what_is_shown_is_in_the_table(path: Path) -> None:
+def test_displayed_texts_are_in_the_table(path: Path) -> None:
     assert sorted(shown(path) - known().keys() - SAME) == []
 
 
 @pytest.mark.parametrize("path", JAVASCRIPT, ids=lambda path: path.stem)
-def test_what_javascript_says_is_in_the_table(path: Path) -> None:
+def test_texts_in_javascript_are_in_the_table(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert sorted(set(SAID_IN_JAVASCRIPT.findall(text)) - known().keys()) == []
     told = [re.sub(r"\$\{[^}]*\}", "", text) for text in SHOWN_IN_JAVASCRIPT.findall(text)]

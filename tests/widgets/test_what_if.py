@@ -17,7 +17,7 @@ from tests.widgets.reading import rows
 from tests.widgets.test_ladder import needs_triton
 
 
-def test_a_forbidden_pair_stays_apart_and_the_numbers_say_so(inference):
+def test_a_forbidden_pair_is_not_fused_and_changes_the_numbers(inference):
     decision = inference.graphs[0].forward.schedule.decisions.all[0]
     other = inference.what_if(forbid=[(decision.producer, decision.consumer)])
     again = other.graphs[0].forward.schedule.decisions.about(decision.producer, decision.consumer)
@@ -87,7 +87,7 @@ def test_what_cannot_be(inference, tmp_path):
         loaded.what_if(fusion=False)
 
 
-def test_every_switch_can_be_asked_for(training):
+def test_every_switch_can_be_requested(training):
     changes = [change for group in switches() for _, change, _ in group["changes"]]
     assert {next(iter(c)) for c in changes} == {"fusion", "fusion_off", "rewrites_off"}
     for change in changes[:2] + changes[-1:]:
@@ -106,7 +106,7 @@ def test_panes_are_plain_data_with_known_things(training):
     assert "no change" in verdict(training.compare(training.what_if()))
 
 
-def test_a_connection_answers_and_tells_errors(inference, monkeypatch):
+def test_a_connection_answers_and_reports_errors(inference, monkeypatch):
     connection = Connection(inference, linked_document(inference)[1])
     sent = []
     monkeypatch.setattr(connection, "send", sent.append)
@@ -118,7 +118,7 @@ def test_a_connection_answers_and_tells_errors(inference, monkeypatch):
     assert sent[1]["id"] == "2" and "nonsense" in sent[1]["error"]
 
 
-def test_assembly_follows_what_is_changed(inference, monkeypatch):
+def test_assembly_reflects_the_changes(inference, monkeypatch):
     connection = Connection(inference, linked_document(inference)[1])
     sent = []
     monkeypatch.setattr(connection, "send", sent.append)
@@ -132,7 +132,7 @@ def test_assembly_follows_what_is_changed(inference, monkeypatch):
 
 
 @needs_triton
-def test_the_ladder_follows_what_is_changed(inference, monkeypatch):
+def test_the_ladder_reflects_the_changes(inference, monkeypatch):
     """A rung has as many kernels as the schedule that is asked for, each with its source lines."""
     connection = Connection(inference, linked_document(inference)[1])
     sent = []
@@ -174,6 +174,6 @@ def test_the_widget_carries_the_same_document(inference):
     assert exported == ["export default inductorLab.widget;"] and "\nimport " not in widget._esm
 
 
-def test_outside_of_a_notebook_nobody_connects(inference):
+def test_outside_of_a_notebook_there_is_no_connection(inference):
     assert inference._repr_mimebundle_() is None
     assert ", null);" in inference._repr_html_()
