@@ -262,13 +262,13 @@ def test_unreadable_files(tmp_path):
     with pytest.raises(UnreadableFile, match="damaged"):
         saving.load(path, LoopProgram)
     path.write_text(path.read_text()[:-20])
-    with pytest.raises(UnreadableFile, match="no saved compilation"):
+    with pytest.raises(UnreadableFile, match="not a saved compilation"):
         saving.load(path, LoopProgram)
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(UnreadableFile, match="no saved compilation"):
+    with pytest.raises(UnreadableFile, match="not a saved compilation"):
         saving.load(path, LoopProgram)
     path.write_text("[1, 2]")
-    with pytest.raises(UnreadableFile, match="no saved compilation"):
+    with pytest.raises(UnreadableFile, match="not a saved compilation"):
         saving.load(path, LoopProgram)
 
 
