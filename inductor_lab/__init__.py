@@ -54,6 +54,7 @@ _OPERATIONS = {
     "Comparison": "debug.explore.what_if",
     "compiled_functions_go_first": "notebook.variables",
     "decision_text": "compiler.schedule.text",
+    "document_of": "saved.documents.document_of",
     "dump": "debug.dump.write_dump",
     "inspect_stock": "stock.live",
     "ladder": "compiler.codegen.triton.ladder",

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from inductor_lab.api.arguments import checked
 from inductor_lab.bench.machine import Ceilings, Machine
@@ -22,6 +23,8 @@ from inductor_lab.compiler.records import Record
 from inductor_lab.compiler.step_time import StepTime, duration
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.saved import saving
+from inductor_lab.saved.documents import of_kernel, tool_types
+from inductor_lab.saved.documents.kinds import document, finite
 
 OURS = "inductor_lab"
 STOCK = "inductor"
@@ -84,6 +87,8 @@ class Measured(Shown):
         found = "".join(f"- {_escaped(sentence)}\n" for sentence in self.sentences)
         tables = [table.to_markdown() for table in self.tables]
         return "\n".join([*tables, found, str(self.machine)])
+
+    _repr_markdown_ = to_markdown
 
     def plot(self, view: str = "chart") -> Svg:
         """A picture as SVG text, for slides and papers: "chart", or "roofline" of kernels.
@@ -196,6 +201,10 @@ class BenchResult(Measured):
         """The baseline: the first contender that ran."""
         return next((c.name for c in self.contenders if not c.failure), "")
 
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        return document(_benchmark(self, "benchmark"))
+
     @property
     def timed(self) -> bool:
         return self.timings.rounds > 0
@@ -305,6 +314,10 @@ class SweepResult(Measured):
         )
         return (*stopped, *told)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        return _series(self, self.results, self.complete, self.sizes[: len(self.results)])
+
     def __repr__(self) -> str:
         return f"SweepResult({self.title}: {counted(len(self.results), 'size')})"
 
@@ -333,6 +346,10 @@ class Experiments(Measured):
         )
         return (told,) if self.complete else (stopped, told)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        return _series(self, self.results, self.complete, ())
+
     def __repr__(self) -> str:
         return f"Experiments({', '.join(result.title for result in self.results)})"
 
@@ -341,6 +358,52 @@ class Experiments(Measured):
 def load(path: str | Path) -> Measured:
     """Read a file that `.save` wrote; raises UnreadableFile."""
     return saving.load(Path(path), Measured)
+
+
+def _series(
+    known: Measured, results: Sequence[BenchResult], complete: bool, sizes: Sequence[int]
+) -> dict[str, Any]:
+    return document(tool_types.BenchmarkSeries(
+        id="series", summary=repr(known), kind="benchmark_series", title=known.title,
+        machine=str(known.machine), complete=complete, sizes=list(sizes),
+        results=[_benchmark(each, f"benchmark:{n}") for n, each in enumerate(results)],
+        sentences=list(known.sentences),
+    ))  # fmt: skip
+
+
+def _benchmark(known: BenchResult, at: str) -> tool_types.Benchmark:
+    return tool_types.Benchmark(
+        id=at, summary=repr(known), kind="benchmark", title=known.title, work=known.work,
+        machine=str(known.machine), rounds=known.timings.rounds, complete=known.complete,
+        baseline=known.base, contenders=[_contender(known, each) for each in known.contenders],
+        steps=[
+            tool_types.MeasuredStep(name=step.name, generated=step.generated, nbytes=step.nbytes,
+                                    flops=step.flops, time=of_kernel.time(step))
+            for step in known.steps
+        ],
+        sentences=list(known.sentences),
+    )  # fmt: skip
+
+
+def _contender(known: BenchResult, one: Contender) -> tool_types.Contender:
+    timed = known.timed and one.name in known.timings.seconds
+    other = timed and one.name != known.base
+    took = one.compile or CompileTime()
+    return tool_types.Contender(
+        name=one.name,
+        median_seconds=known.timings.median_ms(one.name) / 1e3 if timed else None,
+        spread=known.timings.spread(one.name) if timed else None,
+        speedup=known.speedup(one.name) if timed else None,
+        speedup_interval=list(known.timings.interval(one.name, known.base)) if other else None,
+        verdict=known.verdict(one.name) if one.name != known.base else "",
+        cold_compile_seconds=took.cold,
+        warm_compile_seconds=took.warm,
+        difference=finite(one.error),
+        agrees=one.agrees,
+        peak_bytes=one.peak,
+        failure=one.failure,
+        note=one.note,
+    )
 
 
 def roofline_table(steps: tuple[StepTime, ...]) -> Table:

@@ -328,6 +328,7 @@ def _measured(
         spread=timings.spread(name),
         nbytes=cost.bytes,
         flops=cost.flops,
+        interval=timings.median_interval(name),
     )
     device = outputs[0].device if outputs else "cpu"
     dtype = str(outputs[0].dtype).removeprefix("torch.") if outputs else "float32"

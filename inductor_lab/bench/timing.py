@@ -52,6 +52,12 @@ class Timings:
         samples = self.seconds[name]
         return _half_quartiles(samples) / statistics.median(samples)
 
+    def median_interval(self, name: str) -> tuple[float, float]:
+        """The 95 % confidence interval of the median, in seconds; all rounds if there are few."""
+        found = sorted(self.seconds[name])
+        cut = _rank(len(found))
+        return found[cut], found[-1 - cut]
+
     def ratio(self, name: str, base: str) -> float:
         """The slowdown compared with `base`: the median of per-round ratios."""
         pairs = zip(self.seconds[name], self.seconds[base], strict=True)

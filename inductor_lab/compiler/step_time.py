@@ -16,6 +16,7 @@ class StepTime:
     roof      the minimum seconds for these bytes and flops on this machine; None if the machine is
               too noisy to measure it
     memory    True if the bytes limit the time, False if the flops do
+    interval  the 95 % confidence interval of the median
     """
 
     name: str
@@ -26,6 +27,7 @@ class StepTime:
     flops: int
     roof: float | None = None
     memory: bool = True
+    interval: tuple[float, float] | None = None
 
     @property
     def bandwidth(self) -> float:

@@ -13,9 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from inductor_lab.compiler.base.display import Documented
 from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.codegen.kernel import Code, Line
 from inductor_lab.compiler.runtime.cache.folder_permissions import trust_problem
@@ -24,6 +26,9 @@ from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 from inductor_lab.compiler.runtime.toolchain.openmp import loaded_runtimes
 from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
 from inductor_lab.compiler.torch_door import torch_aot, torch_names
+from inductor_lab.saved.documents import command_types
+from inductor_lab.saved.documents.command_types import DoctorRow
+from inductor_lab.saved.documents.kinds import document
 
 PROBE = """
 #ifdef _WIN32
@@ -66,7 +71,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Doctor:
+class Doctor(Documented):
     """The result of `report`: one line for each check; with `every_name`, lists of names too."""
 
     rows: tuple[Row, ...]
@@ -76,6 +81,14 @@ class Doctor:
     def healthy(self) -> bool:
         """Was everything found that is required?"""
         return all(row.found for row in self.rows if row.needed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        rows = [DoctorRow(name=row.name.strip(), found=row.found, needed=row.needed, todo=row.todo,
+                          names=list(row.names)) for row in self.rows]  # fmt: skip
+        return document(command_types.Doctor(
+            id="doctor", summary=repr(self), kind="doctor", healthy=self.healthy, rows=rows
+        ))  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Doctor({'healthy' if self.healthy else 'something is missing'})"

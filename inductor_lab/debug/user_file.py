@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import traceback
+from collections.abc import Sequence
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from pathlib import Path
 from types import ModuleType
@@ -53,6 +54,12 @@ def load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, .
             todo=f'give --args "(torch.randn(8),)", or define example_inputs() in {file}',
         )
     return fn, args if isinstance(args, tuple) else (args,)
+
+
+def load_calls(where: str, expressions: Sequence[str]) -> tuple[Any, list[tuple[Any, ...]]]:
+    """`FILE:FUNCTION` and the arguments of several calls of it; raises BadArguments."""
+    fn, (calls,) = load_function(where, f"[{', '.join(expressions)}]")
+    return fn, [args if isinstance(args, tuple) else (args,) for args in calls]
 
 
 def _needs_nothing(fn: Any) -> bool:

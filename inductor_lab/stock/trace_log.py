@@ -27,6 +27,9 @@ from inductor_lab.compiler.capture.events import Event, Reader
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.capture.source import SourceFile
 from inductor_lab.compiler.capture.span import outside_torch, shown_file
+from inductor_lab.saved.documents import of_compile, tool_types
+from inductor_lab.saved.documents.kinds import document
+from inductor_lab.saved.documents.sources import place
 from inductor_lab.stock.graphs import stock_graph
 from inductor_lab.stock.log_file import LogFile, Progress
 from inductor_lab.stock.phases import by_compiler
@@ -67,6 +70,10 @@ class Compiled(Shown):
     def key(self) -> str:
         """The key for `TraceLog[...]`: `"0/1"`, or `"process 0/1"` if there are several files."""
         return f"{self.process} {self.compile_id}".strip()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        return document(_entry(self))
 
     @property
     def status(self) -> str:
@@ -129,6 +136,14 @@ class TraceLog(Shown):
         what, todo = unknown_name("compile id", key, [found.key for found in self.compiled])
         raise UnknownName(what, todo=todo)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        return document(tool_types.Trace(
+            id="trace", summary=repr(self), kind="trace", name=self.name,
+            torch_version=self.torch_version, compiled=[_entry(each) for each in self.compiled],
+            problems=list(self.problems),
+        ))  # fmt: skip
+
     def __repr__(self) -> str:
         found = {
             "compile id": len(self),
@@ -146,6 +161,26 @@ class TraceLog(Shown):
     def report(self, path: str | Path, progress: Progress | None = None) -> Path:
         """Write one HTML file: the index, and each compile id in the explorer."""
         return write_trace_report(self, Path(path), progress)
+
+
+def _entry(found: Compiled) -> tool_types.TraceEntry:
+    return tool_types.TraceEntry(
+        id=f"compile:{found.key}",
+        summary=str(found).split("\n")[0],
+        kind="trace_entry",
+        key=found.key,
+        function=found.function,
+        place=place(found.where),
+        seconds=found.seconds,
+        status=found.status,
+        parts=found.parts,
+        caches=list(found.caches),
+        restarts=list(found.restarts),
+        breaks=[of_compile.graph_break(each, f"compile:{found.key}.break:{number}")
+                for number, each in enumerate(found.breaks)],
+        recompiles=[of_compile.recompile(each) for each in found.recompiles],
+        error=found.error,
+    )  # fmt: skip
 
 
 @checked
@@ -231,8 +266,8 @@ def _index(log: LogFile, process: str) -> Iterator[Compiled]:
         if not compile_id:
             continue
         found = _Facts()
-        for place in places:
-            found.add(place.metadata)
+        for entry in places:
+            found.add(entry.metadata)
         reasons = [_harmless(event) for event in log.events(compile_id, _REASONS)]
         metrics = found.metrics
         where = _where(log, found)

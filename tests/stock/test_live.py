@@ -12,8 +12,10 @@ import torch
 import inductor_lab as lab
 from inductor_lab.bench.demo.programs import PROGRAMS
 from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.saved.documents.outline import select
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.model import document
+from tests.saved.schemas import valid
 from tests.stock.functions import attend
 
 
@@ -129,3 +131,14 @@ def test_demo_programs_are_linked(name: str, tmp_path: Path):
     found = lab.inspect(function, *arguments, compiler="stock")
     assert found.statements[0] > 5 and found.linked_share >= 0.95
     assert found.report(tmp_path / "report.html").stat().st_size > 50_000
+
+
+def test_a_stock_compilation_is_a_valid_document(attended, request):
+    found = attended.to_dict()
+    for part in ("compilation", "g0", "g0.forward", "g0.forward.kernel:0"):
+        valid(select(found, part), keep=request.config.getoption("--update-golden"))
+    kernels = [k for graph in found["graphs"] for part in graph["parts"] for k in part["kernels"]]
+    assert [kernel["name"] for kernel in kernels] == [kernel.name for kernel in attended.kernels]
+    assert all(kernel["origins"] for kernel in kernels if kernel["language"] != "extern")
+    assert any(not pair["fused"] and pair["reason"] for graph in found["graphs"]
+               for part in graph["parts"] for pair in part["fusion"])  # fmt: skip

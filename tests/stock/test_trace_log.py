@@ -14,8 +14,10 @@ import pytest
 import inductor_lab as lab
 from inductor_lab.cli import main
 from inductor_lab.compiler.base.errors import UnknownName, UnreadableFile
+from inductor_lab.saved.documents.outline import select
 from inductor_lab.stock.trace_log import TraceLog
 from inductor_lab.widgets.model import document
+from tests.saved.schemas import valid
 
 TRAINING = Path(__file__).with_name("training.py")
 
@@ -208,3 +210,13 @@ def test_a_hostile_log_is_text_on_the_page(open_page, tmp_path):
     opened.page.click("#lab-index a >> text=0/0")
     opened.page.wait_for_selector(".lab-explorer .lab-pane")
     assert opened.count("img") == 0 and opened.wrong == []
+
+
+def test_the_index_is_a_valid_document(log, request):
+    found = log.to_dict()
+    for part in ("trace", "compile:0/1"):
+        valid(select(found, part), keep=request.config.getoption("--update-golden"))
+    assert [entry["key"] for entry in found["compiled"]] == [one.key for one in log.compiled]
+    (stop,) = found["compiled"][0]["breaks"]
+    assert stop["place"]["code"] == 'print("in the middle")'
+    assert "expected 4, actual 6" in found["compiled"][2]["recompiles"][0]["reason"]

@@ -8,12 +8,14 @@ never imports it.
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
 from inductor_lab.compiler.base.errors import CannotWrite, MissingPackage
+from inductor_lab.compiler.base.operations import perform
 
 _PAINTERS: list[str] = []
 
@@ -55,7 +57,29 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
-class Shown:
+MARKDOWN_CHARACTERS = 4000
+"""A longer text is cut in the Markdown form of a notebook's output."""
+
+
+class Documented:
+    """Mixin of everything that prints: its data as JSON, its text as Markdown."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md); `inductor-lab schema KIND` prints the schema."""
+        return dict(perform("document_of", self))
+
+    def _repr_markdown_(self) -> str:
+        text = str(self)
+        if len(text) > MARKDOWN_CHARACTERS:
+            kept = text[:MARKDOWN_CHARACTERS].rpartition("\n")[0] or text[:MARKDOWN_CHARACTERS]
+            text = f"{kept}\n... ({len(text) - len(kept):,} more characters)"
+        fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+        return f"{fence}text\n{text}\n{fence}"
+
+
+class Shown(Documented):
     """Mixin of every recorded value: a picture and a page for notebooks, `str` for terminals."""
 
     __slots__ = ()

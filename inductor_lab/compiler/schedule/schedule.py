@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
-from inductor_lab.compiler.base.display import Shown, counted
+from inductor_lab.compiler.base.display import Documented, Shown, counted
 from inductor_lab.compiler.base.errors import UnknownName
 from inductor_lab.compiler.base.operations import perform
 from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
@@ -38,7 +38,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision(Value):
+class Decision(Documented, Value):
     """Whether two nests were fused into one group, with the verdict of every rule.
 
     A producer and its consumer are fused vertically, two nests that read the same data
@@ -57,7 +57,7 @@ class Decision(Value):
 
 
 @dataclass(frozen=True, slots=True)
-class Decisions:
+class Decisions(Documented):
     """All decisions: first those about fusion, in order, then those about writes."""
 
     all: tuple[Decision, ...]
@@ -201,7 +201,7 @@ class Lifetime:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPlan:
+class MemoryPlan(Documented):
     """Which buffers reuse the storage of other buffers.
 
     reuse     buffer → the dead buffer whose storage it reuses (same device, dtype and byte size),

@@ -12,13 +12,16 @@ Inductor: `TORCH_LOGS=fusion` and `TORCH_LOGS=schedule`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal, TypeAlias
 
 from inductor_lab.compiler.base.display import bytes_text, counted
 from inductor_lab.compiler.ir.expr import NO_ORIGINS
-from inductor_lab.compiler.ir.program import ExternCall
+from inductor_lab.compiler.ir.program import ExternCall, Nest
 from inductor_lab.compiler.ir.text import TextLine, axes_text, extern_lines, nest_lines
 from inductor_lab.compiler.schedule.schedule import Cost, Decision, Group, MemoryPlan, Schedule
+
+Role: TypeAlias = Literal["stored", "inlined", "register"]
 
 _CHOICES = {
     "rules": "the rules decided",
@@ -64,18 +67,22 @@ def group_lines(group: Group, schedule: Schedule) -> Iterable[TextLine]:
     if group.in_parts is not None:
         points += f" by {axes_text(group.in_parts.axes)}"
     yield f"{group.name}({points})  # {cost_text(group.cost)}", group.origins
-    nests = {nest.buffer: nest for nest in (*group.inlined.values(), *group.nests)}
-    order = [step.buffer for step in schedule.program.nests if step.buffer in nests]
-    for name in order:
-        if name in group.inlined:
-            role = "inlined"
-        else:
-            role = "stored" if name in group.stored else "register"
-        nest = nests[name]
+    position = {nest.buffer: number for number, nest in enumerate(schedule.program.nests)}
+    for role, nest in nests_with_roles(group, position):
         for count, (text, origins) in enumerate(
-            nest_lines(nest, schedule.program.buffers.get(name))
+            nest_lines(nest, schedule.program.buffers.get(nest.buffer))
         ):
             yield f"  {role:<8} {text}" if count == 0 else f"           {text}", origins
+
+
+def nests_with_roles(group: Group, position: Mapping[str, int]) -> Iterator[tuple[Role, Nest]]:
+    """The nests of a group, ordered by the positions of their buffers, with the role of each."""
+    nests = (*group.inlined.values(), *group.nests)
+    for nest in sorted(nests, key=lambda nest: position.get(nest.buffer, len(position))):
+        if nest.buffer in group.inlined:
+            yield "inlined", nest
+        else:
+            yield ("stored" if nest.buffer in group.stored else "register"), nest
 
 
 def memory_lines(plan: MemoryPlan) -> Iterable[str]:
@@ -107,13 +114,17 @@ def cost_text(cost: Cost) -> str:
 
 def decision_text(decision: Decision) -> str:
     """One decision, with a line for each rule: its kind, its name, and ok or the reason against."""
-    head = f"{decision.producer} -> {decision.consumer}: "
-    done = "in place" if decision.relation == "in place" else "fused"
-    head += done if decision.fused else f"not {done}"
-    head += f" ({decision.relation}; {_CHOICES[decision.choice]})"
-    lines = [head, f"  saves {bytes_text(decision.bytes_saved)} of memory traffic"]
+    lines = [decision_head(decision)]
+    lines.append(f"  saves {bytes_text(decision.bytes_saved)} of memory traffic")
     width = max((len(verdict.rule) for verdict in decision.verdicts), default=0)
     for verdict in decision.verdicts:
         answer = "ok" if verdict.reason is None else f"no: {verdict.reason}"
         lines.append(f"  {verdict.kind:<8}  {verdict.rule:<{width}}  {answer}")
     return "\n".join(lines)
+
+
+def decision_head(decision: Decision) -> str:
+    """`buf0 -> buf1: fused (vertical; the rules decided)`."""
+    done = "in place" if decision.relation == "in place" else "fused"
+    head = f"{decision.producer} -> {decision.consumer}: {'' if decision.fused else 'not '}{done}"
+    return f"{head} ({decision.relation}; {_CHOICES[decision.choice]})"

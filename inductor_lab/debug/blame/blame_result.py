@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from inductor_lab.compiler.base.display import Shown
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.debug.compare.precision import Judged
+from inductor_lab.saved.documents import tool_types
+from inductor_lab.saved.documents.kinds import document, finite
+from inductor_lab.saved.documents.sources import place
 
 Verdict: TypeAlias = Literal[
     "right", "rounding", "wrong", "raises", "crashes", "hangs", "race", "not deterministic",
@@ -138,6 +141,26 @@ class Blame(Shown):
         worst = max(self.results.values(), key=lambda judged: judged.units)
         return f"rounding: at most {worst.distance}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        return document(tool_types.Blame(
+            id="blame",
+            summary=f"{self.name}: {self.summary}",
+            kind="blame",
+            name=self.name,
+            right=self.right,
+            verdict=self.verdict,
+            fault=None if self.fault is None else _fault(self.fault),
+            stages=[_stage(row, f"stage:{number}") for number, row in enumerate(self.stages)],
+            results={name: _judged(judged) for name, judged in self.results.items()},
+            nonfinite=[
+                tool_types.Nonfinite(what=born.what, stage=born.stage, node=born.node,
+                                     in_float64=born.in_float64, place=place(born.span))
+                for born in self.births
+            ],
+            notes=list(self.notes),
+        ))  # fmt: skip
+
     def __repr__(self) -> str:
         return f"Blame({self.name}: {self.summary})"
 
@@ -150,3 +173,28 @@ class Blame(Shown):
         lines += [f"  {name}: {judged}" for name, judged in self.results.items()]
         lines += [str(born) for born in self.births]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def _fault(fault: Fault) -> tool_types.Fault:
+    return tool_types.Fault(
+        verdict=fault.verdict, where=fault.where, stage=fault.stage, message=fault.says,
+        value=fault.value, node=fault.node, operator=fault.op, place=place(fault.span),
+        kernel=fault.kernel, line=fault.line, code=fault.code,
+    )  # fmt: skip
+
+
+def _stage(row: StageRow, at: str) -> tool_types.Stage:
+    text = f"{row.where} {row.stage}: {row.verdict}"
+    return tool_types.Stage(
+        id=at, summary=f"{text}, {row.says}" if row.says else text, kind="stage",
+        where=row.where, stage=row.stage, verdict=row.verdict, message=row.says,
+        ulp=finite(row.ulp),
+    )  # fmt: skip
+
+
+def _judged(judged: Judged) -> tool_types.Judged:
+    return tool_types.Judged(
+        kind=judged.kind, ulp=finite(judged.ulp), eager_ulp=finite(judged.eager_ulp),
+        place=list(judged.place), got=judged.got, expected=judged.expected, wrong=judged.wrong,
+        total=judged.total,
+    )  # fmt: skip

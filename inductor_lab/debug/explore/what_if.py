@@ -15,6 +15,9 @@ from inductor_lab.compiler.base.options import Options, names
 from inductor_lab.compiler.capture.capture import Capture
 from inductor_lab.compiler.records import AnyRecord, Call, CompiledPart, Record
 from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.saved.documents import tool_types
+from inductor_lab.saved.documents.kinds import document
+from inductor_lab.saved.documents.of_kernel import cost
 
 Pairs = Iterable[tuple[str, ...]]
 
@@ -134,14 +137,36 @@ class Comparison(Shown):
         kernels = f"{self.before.after.kernels} and {self.after.after.kernels} kernels"
         return f"Comparison({self.before.name}: {kernels})"
 
+    @property
+    def diffs(self) -> Mapping[str, str]:
+        """By part: the unified diff of the generated code; "" if it is equal."""
+        found = {}
+        for name, old, new in self.parts:
+            lines = difflib.unified_diff(
+                _code(old), _code(new), f"{name} before", f"{name} after", lineterm="", n=2
+            )
+            found[name] = "\n".join(lines)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        return document(tool_types.Comparison(
+            id="comparison",
+            summary=repr(self),
+            kind="comparison",
+            name=self.before.name,
+            before=cost(self.before.after),
+            after=cost(self.after.after),
+            numbers={what: [old, new] for what, old, new in self.rows},
+            parts=[tool_types.PartDifference(part=part, diff=diff)
+                   for part, diff in self.diffs.items()],
+        ))  # fmt: skip
+
     def __str__(self) -> str:
         width = max(len(cell) for row in self.rows for cell in row[:2])
         lines = [f"{what:{width}}  {old:>{width}} -> {new}" for what, old, new in self.rows]
-        for name, old, new in self.parts:
-            diff = difflib.unified_diff(
-                _code(old), _code(new), f"{name} before", f"{name} after", lineterm="", n=2
-            )
-            lines += ["", *diff] if _code(old) != _code(new) else []
+        for diff in filter(None, self.diffs.values()):
+            lines += ["", diff]
         return "\n".join(lines)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch.fx import GraphModule
 
 from inductor_lab.compiler.base.display import Shown
 from inductor_lab.debug.minify.candidate import Candidate
+from inductor_lab.saved.documents import tool_types
+from inductor_lab.saved.documents.kinds import document
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,27 @@ class Minified(Shown):
     @property
     def module(self) -> GraphModule:
         return self.candidate.module
+
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        steps = [
+            tool_types.MinifyStep(strategy=each.strategy, before=each.before, after=each.after,
+                                  tries=each.tries, seconds=each.seconds)
+            for each in self.log
+        ]  # fmt: skip
+        return document(tool_types.Minified(
+            id="minified",
+            summary=repr(self),
+            kind="minified",
+            name=self.name,
+            symptom=self.symptom,
+            nodes=self.nodes,
+            complete=self.complete,
+            seconds=self.seconds,
+            folder=None if self.folder is None else str(self.folder),
+            script=self.script,
+            steps=steps,
+        ))  # fmt: skip
 
     def __repr__(self) -> str:
         how = "" if self.complete else ", interrupted"

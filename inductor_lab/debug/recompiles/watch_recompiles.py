@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
+from typing import Any
 
 from inductor_lab.api.arguments import checked
 from inductor_lab.compiler.base.display import Shown, counted, draw
@@ -38,6 +39,8 @@ from inductor_lab.compiler.step_time import duration
 from inductor_lab.compiler.torch_door import torch_api, torch_logs
 from inductor_lab.debug.recompiles.served import Call, Served, stretches
 from inductor_lab.debug.recompiles.uncompiled import Uncompiled
+from inductor_lab.saved.documents import of_compile, tool_types
+from inductor_lab.saved.documents.kinds import document
 
 WHOLE = "entire_frame_compile"
 """TorchDynamo's phase that contains all other phases of one compilation."""
@@ -153,6 +156,23 @@ class Recompiles(Shown):
         """The duration of the block, until now if it is still running."""
         return (self.ended or time.time()) - self.began
 
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        found = self.compiled
+        kept = [each for each in found if not each.refused]
+        return document(tool_types.Recompiles(
+            id="recompiles",
+            summary=repr(self),
+            kind="recompiles",
+            seconds=self.seconds,
+            compiles=len(kept),
+            recompiles=sum(each.again for each in kept),
+            compiled=[_compile(each) for each in found],
+            calls=[tool_types.Calls(first=first, last=last, compile_ids=list(served))
+                   for first, last, served in stretches(self.calls)],
+            eager_calls=dict(self.eager_calls),
+        ))  # fmt: skip
+
     def __repr__(self) -> str:
         found = self.compiled
         took = duration(sum(each.seconds for each in found))
@@ -177,6 +197,14 @@ class Recompiles(Shown):
             yield f"and {len(found) - MOST_LINES} more ranges of calls"
         for name, runs in self.eager_calls.items():
             yield f"{counted(runs, 'call')} of {name} ran in eager mode: {TOO_MANY}"
+
+
+def _compile(each: Compiled) -> tool_types.Compile:
+    return tool_types.Compile(
+        id=f"compile:{each.compile_id}", summary=str(each).split("\n")[0].strip(), kind="compile",
+        compile_id=each.compile_id, function=each.function, when=each.when, seconds=each.seconds,
+        refused=each.refused, reasons=[of_compile.recompile(reason) for reason in each.reasons],
+    )  # fmt: skip
 
 
 class _Listener(logging.Handler):
