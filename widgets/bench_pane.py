@@ -13,7 +13,7 @@ from inductor_lab.bench.progress import Progress
 from inductor_lab.bench.run import bench
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.explore.what_if import call_of
-from inductor_lab.debug.isolate import Tell, apart
+from inductor_lab.debug.isolate import Tell, run_isolated
 from inductor_lab.notebook.language import say
 from inductor_lab.stock.processes import in_one_process
 from inductor_lab.widgets.shapes import Pane
@@ -42,7 +42,7 @@ def benched(compilation: Compilation) -> BenchResult:
             return run(backward=None, options=call.options, seconds=SECONDS, cold=False,
                        title=compilation.name, progress=Progress())  # fmt: skip
 
-    ended = apart(work, PATIENCE)
+    ended = run_isolated(work, PATIENCE)
     if ended.how != "returned":
         raise NotRunnable(f"the benchmark {ended}", todo="call lab.bench(f, x) in a cell")
     result: BenchResult = ended.value

@@ -50,7 +50,7 @@ class Only:
     """In an annotation: a condition on values of a type, and its description."""
 
     holds: Callable[[Any], Any]
-    told: str
+    description: str
 
 
 Seconds = Annotated[float, Only(lambda n: n >= 0, "a number of seconds, 0 or more")]
@@ -157,7 +157,7 @@ def in_words(declared: Any) -> str:
     """
     origin, inner = get_origin(declared), get_args(declared)
     if origin is Annotated:
-        return " and ".join(only.told for only in declared.__metadata__)
+        return " and ".join(only.description for only in declared.__metadata__)
     if origin in (Union, UnionType):
         *first, last = map(in_words, inner)
         return f"{', '.join(first)} or {last}"

@@ -28,7 +28,7 @@ from inductor_lab.compiler.records import AnyRecord, CompiledPart
 from inductor_lab.compiler.schedule.cost import extern_cost
 from inductor_lab.compiler.schedule.schedule import ScheduleStep
 from inductor_lab.compiler.step_time import StepTime
-from inductor_lab.debug.explore.what_if import made_anew
+from inductor_lab.debug.explore.what_if import inspect_again
 
 FEWEST_ROUNDS = 5
 ONE_AT_A_TIME = threading.Lock()
@@ -107,7 +107,7 @@ def ready(compilation: AnyRecord, backward: bool = True) -> Iterator[Ready[AnyRe
         found = _first_run(compilation, backward)
         if any(g.forward.schedule.steps and g.forward not in found.parts
                for g in compilation.graphs):  # fmt: skip
-            found = _first_run(made_anew(compilation), backward)
+            found = _first_run(inspect_again(compilation), backward)
         if not found.parts and any(part.schedule.steps for part in found.compilation.parts):
             raise NotRunnable(
                 f"each call of {compilation.name} recompiles: it changes a value that its guards "

@@ -25,7 +25,7 @@ from inductor_lab.course.language import language, say
 from inductor_lab.course.lines import file_of, line_now, line_text
 from inductor_lab.course.pictures import Picture
 from inductor_lab.course.scores import points_text, record
-from inductor_lab.debug.isolate import Ended, Tell, apart
+from inductor_lab.debug.isolate import Ended, Tell, run_isolated
 
 _IN_TRACE = re.compile(r'File "([^"]+)", line (\d+) in')
 
@@ -90,7 +90,7 @@ def check(name: str, solution: Any, *, seed: int = 0) -> Verdict:
         known = ", ".join(in_order())
         raise BadArguments(say("there is no exercise {n}", n=name), todo=known)
     asked = EXERCISES[name]
-    ended = apart(lambda tell: _judged(asked, solution, seed, tell), asked.limit)
+    ended = run_isolated(lambda tell: _judged(asked, solution, seed, tell), asked.limit)
     title = asked.title[language() == "zh"]
     message = _message(ended, asked, solution)
     found = ended.value if ended.how == "returned" else None
@@ -132,7 +132,7 @@ def _message(ended: Ended, asked: Exercise, solution: Any) -> str:
     if ended.how == "hung":
         return say(
             "still running after {s:.0f} s: does it end?{w}",
-            s=asked.limit, w=ended.told[-1] if ended.told else "",
+            s=asked.limit, w=ended.messages[-1] if ended.messages else "",
         )
     if ended.how == "crashed":
         found = [m for m in _IN_TRACE.findall(ended.printed) if m[0] == file_of(solution)]

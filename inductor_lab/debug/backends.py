@@ -36,10 +36,10 @@ from inductor_lab.debug.compare.values import (
     copied_call,
     gradients,
     named_results,
-    taken_apart,
+    plain_tensors,
     widened,
 )
-from inductor_lab.debug.isolate import Ended, Tell, all_apart
+from inductor_lab.debug.isolate import Ended, Tell, run_all_isolated
 from inductor_lab.debug.perturb import Move, judge_perturbed, reference
 from inductor_lab.stock.processes import in_one_process
 
@@ -136,7 +136,7 @@ def backends(
     exact = _in_float64(fn, args, kwargs)
     works = [partial(_through, name, fn, args, kwargs) for name in names]
     found: dict[int, Rung] = {}
-    for number, ended in all_apart(works, limit, jobs):
+    for number, ended in run_all_isolated(works, limit, jobs):
         found[number] = _rung(names[number], ended, plain, exact, spread)
     name = getattr(fn, "__name__", type(fn).__name__)
     return Backends(name, tuple(found[number] for number in range(len(names))))
@@ -198,7 +198,7 @@ def outcome(
         sources.update(_parameters(fn))
         if torch.is_grad_enabled():
             found.update(gradients(found, sources))
-    return taken_apart(found, kept=True)
+    return plain_tensors(found, kept=True)
 
 
 def _parameters(fn: Callable[..., Any]) -> Mapping[str, torch.Tensor]:

@@ -47,16 +47,16 @@ LAST_WORDS = 4000
 class Ended:
     """How the work ended.
 
-    value    its return value, or the exception's message
-    kind     the exception's class, or the signal that ended the process
-    told     its messages, in order
-    printed  the end of its output
+    value     its return value, or the exception's message
+    kind      the exception's class, or the signal that ended the process
+    messages  the messages that it sent, in order
+    printed   the end of its output
     """
 
     how: How
     value: Any = None
     kind: str = ""
-    told: tuple[Any, ...] = ()
+    messages: tuple[Any, ...] = ()
     seconds: float = 0.0
     printed: str = ""
 
@@ -75,14 +75,14 @@ def can_fork() -> bool:
     return hasattr(os, "fork") and not torch.cuda.is_initialized()
 
 
-def apart(work: Work, limit: float = 120.0) -> Ended:
+def run_isolated(work: Work, limit: float = 120.0) -> Ended:
     """Run `work` in its own process for at most `limit` seconds."""
-    for _, ended in all_apart([work], limit, jobs=1):
+    for _, ended in run_all_isolated([work], limit, jobs=1):
         return ended
     raise AssertionError("one function ends once")
 
 
-def all_apart(
+def run_all_isolated(
     works: Iterable[Work], limit: float = 120.0, jobs: int = 2
 ) -> Iterator[tuple[int, Ended]]:
     """Run all `works`, `jobs` at a time; yields the index and the end of each when it ends.
@@ -111,13 +111,13 @@ def all_apart(
 
 
 def _run_here(work: Work) -> Ended:
-    started, told = time.monotonic(), list[Any]()
+    started, found = time.monotonic(), list[Any]()
     try:
-        value = work(told.append)
+        value = work(found.append)
     except Exception as error:
         took = time.monotonic() - started
-        return Ended("raised", str(error), type(error).__name__, tuple(told), took)
-    return Ended("returned", value, "", tuple(told), time.monotonic() - started)
+        return Ended("raised", str(error), type(error).__name__, tuple(found), took)
+    return Ended("returned", value, "", tuple(found), time.monotonic() - started)
 
 
 def _wait(running: list[_Process]) -> list[_Process]:
@@ -142,7 +142,7 @@ class _Process:
         self.started = time.monotonic()
         self.deadline = self.started + limit
         self.hung = False
-        self.heard = bytearray()
+        self.received = bytearray()
         self.printed: IO[bytes] = tempfile.TemporaryFile()
         reader, writer = os.pipe()
         with warnings.catch_warnings():
@@ -157,7 +157,7 @@ class _Process:
     def read(self) -> bool:
         """Read available bytes; returns False at the end of the pipe."""
         piece = os.read(self.pipe, 1 << 20)
-        self.heard += piece
+        self.received += piece
         return bool(piece)
 
     def kill(self) -> None:
@@ -176,28 +176,28 @@ class _Process:
         self.printed.seek(0)
         printed = self.printed.read().decode(errors="replace")[-LAST_WORDS:]
         self.printed.close()
-        messages = list(_messages(bytes(self.heard)))
-        last = messages.pop() if messages and messages[-1][0] != "told" else None
-        told = tuple(message for _, message in messages)
+        received = list(_messages(bytes(self.received)))
+        last = received.pop() if received and received[-1][0] != "message" else None
+        found = tuple(message for _, message in received)
         if last is not None:
             how, (value, kind) = last
-            return Ended(how, value, kind, told, took, printed)
+            return Ended(how, value, kind, found, took, printed)
         if self.hung:
-            return Ended("hung", None, "", told, took, printed)
+            return Ended("hung", None, "", found, took, printed)
         code = os.waitstatus_to_exitcode(status)
         kind = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        return Ended("crashed", None, kind, told, took, printed)
+        return Ended("crashed", None, kind, found, took, printed)
 
 
-def _messages(heard: bytes) -> Iterator[tuple[Any, Any]]:
+def _messages(received: bytes) -> Iterator[tuple[Any, Any]]:
     """Messages received as `length, pickle`; an incomplete last one is dropped."""
     place = 0
-    while place + 8 <= len(heard):
-        length = int.from_bytes(heard[place : place + 8], "little")
-        whole = heard[place + 8 : place + 8 + length]
-        if len(whole) < length:
+    while place + 8 <= len(received):
+        length = int.from_bytes(received[place : place + 8], "little")
+        content = received[place + 8 : place + 8 + length]
+        if len(content) < length:
             return
-        yield pickle.loads(whole)
+        yield pickle.loads(content)
         place += 8 + length
 
 
@@ -218,7 +218,7 @@ def _run_in_fork(work: Work, writer: int, printed: int) -> None:
 
     def run() -> None:
         try:
-            value = state.run(lambda: work(lambda message: send("told", message)))
+            value = state.run(lambda: work(lambda message: send("message", message)))
             send("returned", (value, ""))
         except BaseException as error:
             traceback.print_exc()

@@ -36,7 +36,8 @@ def language(wanted: str = "") -> Language:
     """
     if wanted:
         if wanted not in LANGUAGES:
-            raise BadArguments(f"unknown language {wanted!r}", todo=f"use {' or '.join(LANGUAGES)}")
+            todo = f"one of {', '.join(LANGUAGES)}"
+            raise BadArguments(f"unknown language {wanted!r}", todo=todo)
         _NOW[0] = "zh" if wanted == "zh" else "en"
     return _NOW[0]
 

@@ -16,7 +16,7 @@ from inductor_lab.bench.jobs import difference, values_in
 from inductor_lab.compiler.capture.eager import eager_cost
 from inductor_lab.debug.compare.flatten_values import NotCompared, leaves_in, tensors_in
 from inductor_lab.debug.compare.functorch_transforms import transforms_end, transforms_on
-from inductor_lab.debug.compare.values import copies, named_results, taken_apart, widened
+from inductor_lab.debug.compare.values import copies, named_results, plain_tensors, widened
 
 
 @dataclass
@@ -137,7 +137,7 @@ def test_flattened_values_have_names() -> None:
     assert str(found["r['c']"]) == "a lock cannot be compared"
     alone = (None, torch.float32, torch.strided, len, int, ...)
     assert [leaf for _, leaf in leaves_in("r", alone)] == list(alone)
-    kept = taken_apart(dict(named_results(Found(base := x(), []))), kept=True)
+    kept = plain_tensors(dict(named_results(Found(base := x(), []))), kept=True)
     base.zero_()
     assert kept["result 0.scores"].sum() != 0
 

@@ -14,7 +14,7 @@ import torch._functorch.config as functorch_config
 
 import inductor_lab as lab
 from inductor_lab.compiler.capture.eager import eager_cost
-from inductor_lab.debug.isolate import apart
+from inductor_lab.debug.isolate import run_isolated
 
 inductor_config = importlib.import_module("torch._inductor.config")
 
@@ -82,8 +82,8 @@ def test_isolated_work_has_the_settings_of_the_caller(name: str) -> None:
     with change():
         here = look()
         assert here != plain, "the setting changes something"
-        assert apart(lambda tell: look()).value == here
-    assert look() == plain and apart(lambda tell: look()).value == plain
+        assert run_isolated(lambda tell: look()).value == here
+    assert look() == plain and run_isolated(lambda tell: look()).value == plain
 
 
 def test_eager_costs_are_counted_with_the_settings_of_the_caller() -> None:

@@ -19,7 +19,7 @@ from dataclasses import replace
 import torch
 
 import inductor_lab as lab
-from inductor_lab.debug.isolate import apart
+from inductor_lab.debug.isolate import run_isolated
 from tests.fuzz.blame import given
 from tests.fuzz.check import found_with, is_comparable, jumps, known
 from tests.fuzz.program import Program, tensors_of
@@ -94,7 +94,7 @@ def difference(program: Program, gradients: bool) -> str:
     call = known(program, gradients)
     if not is_comparable(call, gradients) or jumps(call, gradients):
         return "the results depend on roundings"
-    ended = apart(lambda tell: found_with("inductor", [call], gradients, False), LIMIT)
+    ended = run_isolated(lambda tell: found_with("inductor", [call], gradients, False), LIMIT)
     return str(ended.value or "") if ended.how == "returned" else str(ended)
 
 

@@ -1,4 +1,4 @@
-"""One captured graph taken through its stages, up to the first that is wrong."""
+"""Check the stages of one captured graph, up to the first wrong one."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Analysis(Findings[Site]):
     """`run` finds the first fault of one graph."""
 
     def run(self) -> Fault | None:
-        """Every stage in order; stops at the first that is wrong."""
+        """Check every stage in order; stops at the first wrong one."""
         if self.site.error is not None:
             return self._raised(self.site.error)
         if self.random:
@@ -95,7 +95,7 @@ class Analysis(Findings[Site]):
         )  # fmt: skip
 
     def _wrappers_raise(self, stage: str, error: Exception) -> Fault | None:
-        """With ATen's operators in it the call raises, so it is no code of ours that does."""
+        """Does the call with ATen operators raise?  Then our generated code is not the cause."""
         says = f"{type(error).__name__}: {str(error).strip().split(chr(10))[0]}"
         self.row(self.where, stage, "raises" if self.failed else "unknown", says)
         return Fault("raises", self.where, stage, says) if self.failed else None
@@ -127,15 +127,17 @@ class Analysis(Findings[Site]):
         return "partition", self._wrong_half(run)
 
     def _lost(self, later: FxGraph, values: Values) -> Difference | None:
-        """The first value of the captured graph that a later one does not compute; where it was
-        read from memory that somebody wrote to, who wrote."""
+        """The first value of the captured graph that a later graph does not compute.
+
+        If it was read from written memory, the node that wrote it.
+        """
         site = self.site
         assert self.captured.exact is not None, "compared in float64"
         found = first_lost(site.captured, self.captured.exact, later, values)
         return written_instead(site.captured, found, self.reads, values)
 
     def _wrong_half(self, joint: GraphRun) -> Difference | None:
-        """The first node of a half that is not what it is in the joint graph."""
+        """The first node of a half whose value differs from the joint graph."""
         assert joint.exact is not None, "halves are compared in float64"
         for name, part in self.site.called.items():
             run = self._run(part.graph, self.site.compiler.given[name])
@@ -157,7 +159,7 @@ class Analysis(Findings[Site]):
         return {**_no_tangents(joint.graph), **found} if joint else found
 
     def _raised(self, error: Exception) -> Fault:
-        """The compiler gave up: in which phase, at which operator."""
+        """The fault of a compiler error: its phase and its operator."""
         phase = error.phase if isinstance(error, CompilerDefect) else "load"
         part, _, step = phase.rpartition(".")
         where = f"{self.where}.{part}" if part else self.where
@@ -173,7 +175,7 @@ class Analysis(Findings[Site]):
         )  # fmt: skip
 
     def _spans_at(self, place: str) -> Iterator[Any]:
-        """The spans of the captured graph that an error's words name."""
+        """The spans of the captured graph that an error message names."""
         graph = fx_graph(self.site.module, "captured")
         for node in graph.nodes:
             if node.span is not None and place and node.span.code and str(node.span) in place:
@@ -181,7 +183,7 @@ class Analysis(Findings[Site]):
 
 
 def _no_tangents(joint: FxGraph) -> Mapping[str, torch.Tensor]:
-    """Zeros for the gradients that come back to a joint graph whose backward was not called."""
+    """Zeros as output gradients of a joint graph whose backward was not called."""
     return {
         node.name: torch.zeros([size_hint(n) for n in fake.shape], dtype=fake.dtype)
         for node in joint.module.graph.find_nodes(op="placeholder")

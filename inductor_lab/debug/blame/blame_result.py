@@ -1,4 +1,4 @@
-"""What blame says: the verdict, every stage with its own, and the values from stage to stage."""
+"""The result of blame: the verdict, the verdict of each stage, and the values after each stage."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Verdict: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class StageRow:
-    """One stage of one graph, judged by what comes out of it.
+    """One stage of one graph, judged by its results.
 
-    where   `"g0.forward"`, or `"g0"` for what holds for both directions
-    ulp     worst distance from float64 in ULP; None where it was not compared so
+    where   `"g0.forward"`, or `"g0"` for a stage of both directions
+    ulp     worst distance from float64 in ULP; None if it was not compared with float64
     """
 
     where: str
@@ -36,8 +36,8 @@ class StageRow:
 
 @dataclass(frozen=True)
 class ValueRow:
-    """One value of a graph from stage to stage: `ulp` has how far off it is after each (None: it
-    does not exist there), `kinds` the judgement."""
+    """One value of a graph after each stage: `ulp` has its distances from float64 (None: it does
+    not exist in the stage), `kinds` the verdicts."""
 
     where: str
     node: str
@@ -49,7 +49,7 @@ class ValueRow:
 
 @dataclass(frozen=True)
 class Born:
-    """The first NaN or inf of a run: at which node, and whether float64 has it too."""
+    """The first NaN or inf of a run: its node, and whether it also appears in float64."""
 
     what: Literal["NaN", "inf"]
     stage: str
@@ -66,13 +66,13 @@ class Born:
 
 @dataclass(frozen=True)
 class Fault:
-    """The first thing that is wrong.
+    """The first fault.
 
-    stage    the first stage that is wrong: `"captured"`, `"joint"`, `"partition"`, `"decomposed"`,
+    stage    the first wrong stage: `"captured"`, `"joint"`, `"partition"`, `"decomposed"`,
              `"rewrite: identities"`, `"loops"`, `"schedule"`, `"loop tree: tiles"` (the pass after
              which it is wrong), `"kernel"`, `"host program"`, `"guards"`, or the phase that raised
-    value    the first value that is wrong: a buffer, or a result
-    node     its FX node, and what that calls
+    value    the first wrong value: a buffer, or a result
+    node     its FX node, and the target of the node
     span     the user's line
     kernel   the kernel (or "host program") with the line that computes it
     """
@@ -104,13 +104,13 @@ class Fault:
 
 @dataclass(frozen=True, eq=False)
 class Blame(Shown):
-    """Who is wrong in one call.
+    """The first wrong stage of one call, if any.
 
-    fault    the first thing that is wrong; None where nothing is
-    verdict  "right": the very bits of eager; "rounding": as near to float64 as eager is, about
-    stages   every stage in order; `values` follows each value through them
-    births   where a NaN or an inf comes into being, in eager and in ours
-    results  what came out, judged: results, written arguments, gradients
+    fault    the first fault; None if everything is right
+    verdict  "right": bit-identical to eager mode; "rounding": about as near to float64 as eager
+    stages   every stage in order; `values` has each value after every stage
+    births   the first NaN or inf in eager mode and in our stages
+    results  the verdicts about results, written arguments and gradients
     """
 
     name: str
@@ -124,7 +124,7 @@ class Blame(Shown):
 
     @property
     def right(self) -> bool:
-        """Is there nothing to blame anybody for?"""
+        """Is there no fault?"""
         return self.fault is None
 
     @property
@@ -132,7 +132,7 @@ class Blame(Shown):
         """One sentence."""
         if self.fault is not None:
             return str(self.fault).split("\n")[0]
-        if len(self.stages) == 1:  # there is nothing of the compiler's
+        if len(self.stages) == 1:  # no stage of the compiler ran
             return f"{self.stages[0].verdict}: {self.stages[0].says}"
         if not self.results:
             return "right: no stage differs from the one before it; there is no result to compare"

@@ -11,8 +11,8 @@ from inductor_lab.debug.blame.find_blame import blame
 
 
 class Blamed:
-    """Blames a function's first call, and makes every call uncompiled: code that is wrong may end
-    the process."""
+    """Blames a function's first call, and makes every call uncompiled: wrong code may end the
+    process."""
 
     def __init__(self, options: Options, compiler: str = "inductor_lab") -> None:
         self.options, self.compiler = options, compiler

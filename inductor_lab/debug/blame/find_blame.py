@@ -1,19 +1,19 @@
-"""Who is wrong? Every stage of a call beside the one before it, with float64 as the referee.
+"""Find the first wrong stage: compare each stage of a call with the previous one, in float64.
 
-    eager        the function as it stands
-    captured     the graphs that TorchDynamo has made of it, run by torch
-    decomposed   ATen's operators (with gradients: the joint graph, then its two halves)
-    rewrite      one pass after another
+    eager        the function itself
+    captured     the graphs that TorchDynamo has captured, run by torch
+    decomposed   ATen operators (with gradients: the joint graph, then its two halves)
+    rewrite      after each pass
     loops        one nest for each operator
     schedule     groups of nests
-    loop tree    the loops of each kernel, as they are built and after each pass
-    kernel       each kernel by itself, on inputs that are right
-    host program all together, statement by statement
+    loop tree    the loops of each kernel, after the build and after each pass
+    kernel       each kernel in isolation, on correct inputs
+    host program all kernels together, statement by statement
 
-The stages before any code are compared in float64, where they agree to many digits; code is
-compared with the interpreter of its own stage, and may be as far from float64 as roundings reach
-(`debug/compare/precision.py`).  Kernels run in a process of their own (`debug/isolate.py`): they
-may crash, or hang.
+The stages before code generation are compared in float64, where they agree to many digits.  Code is
+compared with the interpreter of its stage, within the rounding error of the program
+(`debug/compare/precision.py`).  Kernels run in a separate process (`debug/isolate.py`), because
+they may crash or hang.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from inductor_lab.compiler.records import Record
 
 LIMIT = 60.0
-"""Seconds that compiled code may take."""
+"""Time limit of compiled code in seconds."""
 
 
 @checked
@@ -52,21 +52,22 @@ def blame(
     compiler: str = "inductor_lab",
     **kwargs: Any,
 ) -> Blame:
-    """Compile and run one call, and say which stage, value, kernel line and line of the user's is
-    the first that is wrong; or that all is right, and how far roundings go.
+    """Compile and run one call, and find the first wrong stage, value, kernel line and user line.
 
-    limit     seconds that the compiled code of a graph may take
+    If nothing is wrong, the result contains the rounding errors.
+
+    limit     time limit for the compiled code of a graph, in seconds
     compiler  `"inductor_lab"`, or `"stock"`: torch's own compiler (`stock/blame/blame_stock.py`)
 
-    The function runs a few times, on copies of its arguments.  State that it keeps (buffers,
-    parameters, closures, counters, random generators) is put back before each run and in the end.
-    Gradients are checked where an argument requires them, and so is what is written to arguments
-    and state.  An exception of `fn` itself comes through.
+    The function runs a few times on copies of its arguments.  Its state (buffers, parameters,
+    closures, counters, random generators) is restored before each run and at the end.  Results,
+    values written to arguments and state, and the gradients of arguments that require them are
+    compared.  Exceptions of `fn` are passed on.
     """
     chosen = options if isinstance(options, Options) else Options.make(options)
     if chosen.target is not None:
         raise NotRunnable(
-            f"code for {chosen.target} does not run here, so nobody can say whether it is right",
+            f"code for {chosen.target} does not run on this machine, so it cannot be checked",
             todo="leave the target out",
         )
     if compiler == "stock":
@@ -81,7 +82,7 @@ def blame(
 def blame_again(
     compilation: Record | StockCompilation, *args: Any, limit: float = LIMIT, **kwargs: Any
 ) -> Blame:
-    """`Compilation.blame` and `StockCompilation.blame`, which say what they do."""
+    """Implements `Compilation.blame` and `StockCompilation.blame`."""
     call = call_of(compilation)
     if not args and not kwargs:
         args, kwargs = call.args, dict(call.kwargs)

@@ -1,4 +1,4 @@
-"""What is found out about one captured graph, stage by stage."""
+"""The findings about one captured graph, stage by stage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.debug.blame.blame_result import Born, Fault, StageRow, ValueRow, Verdict
-from inductor_lab.debug.blame.first_nonfinite import births_in
+from inductor_lab.debug.blame.first_nonfinite import first_nonfinite_in
 from inductor_lab.debug.blame.float64_reference import Reference
 from inductor_lab.debug.blame.lost_writes import Reads, written_reads
 from inductor_lab.debug.blame.run_graphs import is_random
@@ -19,14 +19,14 @@ from inductor_lab.debug.blame.watch_call import S
 from inductor_lab.debug.compare.compare_results import as_numbers, first_wrong, worst_ulp
 from inductor_lab.debug.compare.precision import Judged
 from inductor_lab.debug.compare.values import copies, widened
-from inductor_lab.debug.isolate import Ended, Tell, apart
+from inductor_lab.debug.isolate import Ended, Tell, run_isolated
 
 CALLS = 3
-"""Calls of the compiled graph: what differs from call to call is a race."""
+"""Number of calls of the compiled graph: results that differ between calls are a race."""
 
 
 class Findings(Generic[S]):
-    """Rows, values, births and notes of one graph; `whole` is how its compiled code ended."""
+    """Rows, values, first NaN and inf, and notes of one graph; `whole` is how its code ended."""
 
     def __init__(self, site: S, limit: float) -> None:
         self.site, self.limit = site, limit
@@ -43,7 +43,7 @@ class Findings(Generic[S]):
 
     @property
     def failed(self) -> bool:
-        """Is something wrong with the compiled code as a whole?"""
+        """Does the complete compiled code have a wrong result?"""
         ended = self.whole is not None and self.whole.how != "returned"
         return ended or first_wrong(self.results) is not None
 
@@ -53,11 +53,11 @@ class Findings(Generic[S]):
 
     @property
     def graphs(self) -> Sequence[FxGraph]:
-        """Those that a node may have come from, the first one first."""
+        """The graphs that a node may come from, in order."""
         return [self.site.captured]
 
     def run(self) -> Fault | None:
-        """Every stage in order; the first fault."""
+        """Check every stage in order; returns the first fault."""
         raise NotImplementedError
 
     @cached_property
@@ -70,7 +70,7 @@ class Findings(Generic[S]):
         site = self.site
         found = Reference.of(site.module, site.inputs, site.names, site.with_grad)
         if found.exact is None:
-            self.notes.append(f"float64 cannot be the referee ({found.why}): eager is")
+            self.notes.append(f"float64 cannot be the reference ({found.why}): eager is")
         return found
 
     @cached_property
@@ -90,20 +90,21 @@ class Findings(Generic[S]):
             for _ in range(CALLS):
                 tell({name: as_numbers(value) for name, value in site.run(None).items()})
 
-        self.whole = apart(work, self.limit)
+        self.whole = run_isolated(work, self.limit)
         if self.whole.how == "returned" and not self.random:
-            for got in self.whole.told:
+            for got in self.whole.messages:
                 judged = reference.judge(got)
                 if not self.results or first_wrong(self.results) is None:
                     self.results = judged
-        self.births = list(births_in(self.site.captured, self.captured, "eager", self.where))
+        graph = self.site.captured
+        self.births = list(first_nonfinite_in(graph, self.captured, "eager", self.where))
 
     @cached_property
     def reads(self) -> Reads:
-        """What nodes of the captured graph read of what others wrote."""
+        """The reads of written memory by nodes of the captured graph."""
         return written_reads(self.site.module, widened(self.site.inputs))
 
-    # ---- what no stage explains ----------------------------------------------------------------
+    # ---- faults that no stage explains ---------------------------------------------------------
 
     def unexplained(self) -> Fault | None:
         ended = self.whole

@@ -1,4 +1,4 @@
-"""Where a NaN or an inf is born: the first node that has one although nothing that it reads has."""
+"""Find the first node with a NaN or an inf: its result has one, but none of its inputs has."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from inductor_lab.debug.blame.stages import GraphRun
 TESTS: Mapping[Literal["NaN", "inf"], Any] = {"NaN": torch.isnan, "inf": torch.isinf}
 
 
-def births_in(graph: FxGraph, run: GraphRun, stage: str, where: str) -> Iterator[Born]:
-    """The first NaN, and the first inf, of a graph that has some in its results."""
+def first_nonfinite_in(graph: FxGraph, run: GraphRun, stage: str, where: str) -> Iterator[Born]:
+    """The first NaN and the first inf of a graph whose results contain some."""
     results = next(node for node in graph.nodes if node.op == "output").inputs
     for what, test in TESTS.items():
         has = {name: _any(value, test) for name, value in run.own.items()}
@@ -30,7 +30,7 @@ def births_in(graph: FxGraph, run: GraphRun, stage: str, where: str) -> Iterator
 
 
 def _any(value: Any, test: Any) -> bool:
-    """Is there one?  None of it in integers."""
+    """Does the value contain one?  Integers contain none."""
     if isinstance(value, tuple | list):
         return any(_any(item, test) for item in value)
     if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:

@@ -1,4 +1,4 @@
-"""What a captured graph should leave behind: by torch, in float64, and how far roundings reach."""
+"""The expected results of a captured graph: run by torch, in float64, and perturbed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from inductor_lab.debug.compare.values import Outcome, call, copies, widened
 
 @dataclass(frozen=True)
 class Reference:
-    """`exact` is None where float64 cannot run the graph; `why` says why."""
+    """`exact` is None if the graph does not run in float64; `why` is the reason."""
 
     eager: Outcome
     exact: Outcome | None
@@ -29,7 +29,7 @@ class Reference:
     def of(
         module: GraphModule, inputs: Sequence[Any], names: Sequence[str], with_grad: bool
     ) -> Reference:
-        """Call the graph by torch: once as it is, once in float64, and a few times shaken."""
+        """Run the graph with torch: unchanged, in float64, and several times perturbed."""
         eager = call(runner(module), copies(inputs), names, with_grad)
         try:
             exact = call(runner(module, wide=True), widened(inputs), names, with_grad)
@@ -42,5 +42,5 @@ class Reference:
         return Reference(eager, exact, spread_of(shaken, exact))
 
     def judge(self, got: Outcome) -> dict[str, Judged]:
-        """Each result of another call."""
+        """The verdict about each result of another call."""
         return judge_all(got, self.eager, self.exact, self.spread)

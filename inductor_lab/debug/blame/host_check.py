@@ -1,4 +1,4 @@
-"""The host program of a part, statement by statement: is every buffer right while it is needed?"""
+"""Check the host program of a part by statement: is every buffer right while it is needed?"""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from inductor_lab.debug.isolate import Tell
 
 @dataclass(frozen=True)
 class HostCheck:
-    """`first_wrong` steps through one call of a part on copies of what it was `given`.
+    """`first_wrong` steps through one call of a part on copies of its inputs (`given`).
 
     right   the schedule's buffers and outputs
-    judged  a buffer's name, its value and the right one: with all the roundings before it
+    judged  judges a buffer from its name, its value and the right value, allowing for rounding
     """
 
     part: CompiledPart
@@ -33,7 +33,7 @@ class HostCheck:
     judged: Callable[[str, torch.Tensor, torch.Tensor], Judged]
 
     def first_wrong(self, tell: Tell) -> tuple[int, str, str] | None:
-        """The line after which a buffer that is still needed is not what it was."""
+        """The first line after which a buffer that is still needed is wrong."""
         made, last = self._made(), self._last_uses()
         inputs = copies(self.given)
         run, step = HostRun(self.part, inputs), -1
@@ -47,7 +47,7 @@ class HostCheck:
             step += any(x.statement for x in lines[line - 1 : line + statement.text.count("\n")])
             for name, value in run.tensors.items():
                 expected = self.right.buffers.get(name)
-                # before its step a buffer is memory that nobody has written
+                # before its step, a buffer is uninitialized memory
                 if expected is None or not made.get(name, 0) <= step < last.get(name, -1):
                     continue
                 judged = self.judged(name, value, expected)
@@ -83,7 +83,7 @@ class HostCheck:
         return found
 
     def _last_uses(self) -> Mapping[str, int]:
-        """The position of the last step that reads each buffer; results are needed for ever."""
+        """The position of the last step that reads each buffer; results are always needed."""
         schedule, found = self.part.schedule, dict[str, int]()
         for position, step in enumerate(schedule.steps):
             nests: Sequence[Any] = (step,)
@@ -99,6 +99,6 @@ def _buffer(output: Any) -> str:
 
 
 def plainly(value: Any, expected: torch.Tensor) -> Judged:
-    """A value beside the right one, which is exact."""
+    """Compare a value with the right one, without a tolerance."""
     exact = expected.double() if expected.is_floating_point() else None
     return judge(value, expected, exact, None)

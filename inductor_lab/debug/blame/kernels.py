@@ -1,9 +1,9 @@
-"""Kernels one by one, each on inputs that are known to be right, beside the nests it was made from.
+"""Compare each kernel with its loop nests, on inputs that are known to be right.
 
-A kernel of several operations that is wrong is taken apart: every nest of its group as a kernel of
-its own.  Where one of those is wrong too, that operation is the culprit; else it is how they were
-put together.  Results are put between guard zones and filled with a pattern beforehand, so writing
-past the end, and not writing at all, are seen.
+If a fused kernel is wrong, every nest of its group is compiled as a separate kernel.  If one of
+these is wrong too, its operation is the cause; otherwise the fusion is.  Results lie between guard
+zones and are filled with a pattern before the call, so that out-of-bounds writes and missing writes
+are found.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from inductor_lab.debug.compare.precision import Judged, judge
 from inductor_lab.debug.compare.values import WIDE
 
 GUARD = 256
-"""Bytes before and after each result that a kernel has no business in."""
+"""Size in bytes of the guard zones before and after each result."""
 PATTERN = 0xFF
-"""Of what was not written: NaN as a float, -1 or the largest value as an integer."""
+"""The byte of unwritten memory: NaN as a float, -1 or the largest value as an integer."""
 REPEATS = 4
-"""Calls of each kernel: what differs from call to call is a race, or an order that varies."""
+"""Number of calls of each kernel: differing results are a race or a varying order."""
 SHAKES = 3
 
 
 @dataclass(frozen=True)
 class KernelVerdict:
-    """One kernel judged.
+    """The verdict about one kernel.
 
-    judged    each buffer that it stores
-    varies    its results differ from call to call; `alone` says whether one thread gets it right
-    outside   it wrote past the end of a buffer
-    nest      the buffer of the nest that is wrong by itself too, if there is one
+    judged    the verdict about each buffer that it stores
+    varies    its results differ between calls; `alone`: they are right with one thread
+    outside   the buffer that it wrote past the end of
+    nest      the buffer of the nest that is also wrong as a separate kernel, if any
     """
 
     position: int
@@ -71,15 +71,15 @@ class KernelVerdict:
 
     @property
     def worst(self) -> tuple[str, Judged]:
-        """The first buffer that is wrong; the one that is farthest off if none is."""
+        """The first wrong buffer; if none is wrong, the one with the largest error."""
         wrong = [item for item in self.judged.items() if not item[1].right]
         return (wrong or sorted(self.judged.items(), key=lambda item: -item[1].ulp))[0]
 
 
 def check_kernels(part: CompiledPart, options: Options, right: Ran, whole: Ran) -> Iterator[Any]:
-    """A name before each kernel is called, and its verdict after.
+    """Yield the name of each kernel before its call, and its verdict afterwards.
 
-    `right` has the schedule's buffers, `whole` the loop program's (every nest's).
+    `right` has the buffers of the schedule, `whole` those of the loop program (of every nest).
     """
     assert part.executable is not None, "kernels run"
     functions = part.executable.call.__globals__
@@ -96,7 +96,7 @@ def check_kernels(part: CompiledPart, options: Options, right: Ran, whole: Ran) 
 
 
 def check(schedule: Schedule, kernel: Kernel, function: Any, right: Ran) -> KernelVerdict:
-    """Call one kernel a few times, and judge what it stores."""
+    """Call one kernel several times, and judge the buffers that it stores."""
     calls = [_call(schedule, kernel, function, right) for _ in range(REPEATS)]
     outside = next((where for _, where in calls if where), "")
     first = calls[0][0]
@@ -133,7 +133,7 @@ def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
 def _call(
     schedule: Schedule, kernel: Kernel, function: Any, right: Ran
 ) -> tuple[dict[str, torch.Tensor], str]:
-    """What a kernel stores, and which buffer it has overrun."""
+    """The buffers that a kernel stores, and the buffer that it wrote past the end of."""
     buffers, outputs, arguments = schedule.program.buffers, dict[str, Guarded](), list[Any]()
     bases = {n.buffer: n.base for part in kernel.group.parts
              for n in part.nests if isinstance(n, Scatter)}  # fmt: skip
@@ -186,14 +186,16 @@ class Guarded:
 def judged_in_group(
     schedule: Schedule, group: Group, got: Mapping[str, torch.Tensor], right: Ran
 ) -> dict[str, Judged]:
-    """What a group has stored, beside the interpreter's (`right`); float64 is asked only where
-    bits differ."""
+    """Compare the stores of a group with those of the interpreter (`right`).
+
+    The float64 reference is computed only if bits differ.
+    """
     plain = {name: judge(value, right.buffers[name]) for name, value in got.items()}
     if all(judged.kind == "equal" for judged in plain.values()):
         return plain
     program = of_group(schedule, group)
     try:
-        exact, spread = referee(program, right)
+        exact, spread = reference_of(program, right)
     except (NotWide, RuntimeError, NotImplementedError):
         return plain
     return {
@@ -205,9 +207,11 @@ def judged_in_group(
 Buffers = dict[str, torch.Tensor]
 
 
-def referee(program: LoopProgram, right: Ran) -> tuple[Buffers, Buffers]:
-    """The nests of a program in float64 on buffers that are right: their values, and how far these
-    move when each is shaken by half a unit."""
+def reference_of(program: LoopProgram, right: Ran) -> tuple[Buffers, Buffers]:
+    """The values of a program's nests in float64 on right buffers, and their rounding errors.
+
+    A rounding error is the change of a value when each value is perturbed by half a unit.
+    """
     wide = wide_program(program)
     exact = _run(wide, right, None, program)
     shaken = [_run(wide, right, seed, program) for seed in range(1, SHAKES + 1)]
@@ -241,8 +245,7 @@ def _run(wide: LoopProgram, right: Ran, seed: int | None, program: LoopProgram) 
 
 
 def culprit(schedule: Schedule, kernel: Kernel, options: Options, whole: Ran) -> str:
-    """The buffer of the first nest of a group that is wrong as a kernel of its own; "" if none
-    is."""
+    """The buffer of the first nest of a group that is wrong as a separate kernel; "" if none is."""
     for buffer, verdict in one_by_one(unfused(schedule, kernel, options).loaded(), whole):
         if verdict is not None and not verdict.right:
             return buffer
@@ -251,7 +254,7 @@ def culprit(schedule: Schedule, kernel: Kernel, options: Options, whole: Ran) ->
 
 @dataclass(frozen=True)
 class Unfused:
-    """A group with every nest as a kernel of its own; `functions` call them, once `loaded`."""
+    """A group with a separate kernel for every nest; `functions` call them, once `loaded`."""
 
     schedule: Schedule
     options: Options
@@ -259,14 +262,14 @@ class Unfused:
     functions: Mapping[str, Any] = field(default_factory=dict)
 
     def loaded(self) -> Unfused:
-        """With the kernels compiled."""
+        """The same group with its kernels compiled."""
         host = host_program(self.schedule, self.kernels, self.options)
         executable = build_executable(self.schedule, self.kernels, host, self.options)
         return replace(self, functions=executable.call.__globals__)
 
 
 def unfused(schedule: Schedule, kernel: Kernel, options: Options) -> Unfused:
-    """A kernel's group, nest by nest."""
+    """Generate a separate kernel for each nest of a kernel's group."""
     program = by_itself(schedule, kernel.group)
     apart = schedule_program(program, FusionOptions(enabled=False, combos=False))
     alone = replace(options, cache=False)
@@ -274,8 +277,7 @@ def unfused(schedule: Schedule, kernel: Kernel, options: Options) -> Unfused:
 
 
 def one_by_one(group: Unfused, whole: Ran) -> Iterator[tuple[str, KernelVerdict | None]]:
-    """Every nest of a group that is loaded: its buffer before its kernel is called, and with its
-    verdict after."""
+    """Yield the buffer of every nest of a loaded group before its call, and its verdict after."""
     for single in group.kernels:
         buffer = single.group.nests[-1].buffer
         yield buffer, None

@@ -1,5 +1,8 @@
-"""Which node wrote the value that another node reads: `x.sin()` after `x[0].fill_(1)` reads what
-`fill_` wrote.  So a lost write is blamed on the writer, and not on the first node that reads."""
+"""Find the node that wrote the value that another node reads.
+
+`x.sin()` after `x[0].fill_(1)` reads the value of `fill_`.  So a lost write is blamed on the
+writing node, and not on the first node that reads.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from inductor_lab.debug.compare.values import AFTER
 
 @dataclass(frozen=True)
 class WrittenRead:
-    """A node reads `source`, whose memory `writer` wrote last; `value` is what was there then."""
+    """A node reads `source`, whose memory `writer` wrote last; `value` is its value then."""
 
     source: str
     writer: str
@@ -27,12 +30,12 @@ class WrittenRead:
 
 
 Reads = Mapping[str, Sequence[WrittenRead]]
-"""By node, its reads of written memory; a placeholder reads what the call leaves in it."""
+"""Node → its reads of written memory; a placeholder reads its value after the call."""
 
 
 @dataclass(eq=False)
 class Writers(Keeping):
-    """Runs a graph in float64 and remembers who wrote last to each storage."""
+    """Runs a graph in float64 and records the last writer of each storage."""
 
     wide: bool = True
     keep: bool = False
@@ -63,7 +66,7 @@ class Writers(Keeping):
 
 
 def written_reads(module: GraphModule, inputs: Sequence[Any]) -> Reads:
-    """What each node reads of what an earlier one wrote; `inputs` are in float64."""
+    """The reads of each node from memory that an earlier node wrote; `inputs` are in float64."""
     given = [v.detach() if isinstance(v, torch.Tensor) else v for v in inputs]
     run = Writers(module)
     with torch.enable_grad():
@@ -77,7 +80,7 @@ def written_reads(module: GraphModule, inputs: Sequence[Any]) -> Reads:
 def written_instead(
     captured: FxGraph, found: Difference | None, reads: Reads, later: Values
 ) -> Difference | None:
-    """The writer in place of the node that reads, where nothing later computes what was written."""
+    """The writer instead of the reading node, if no later node computes the written value."""
     lost = [
         read for read in (reads.get(found.node.name, ()) if found else ())
         if not any(_is_strided(v) and same_numbers(v, read.value) for v in later.values())
@@ -86,16 +89,16 @@ def written_instead(
 
 
 def last_writer(captured: FxGraph, reads: Sequence[WrittenRead]) -> Difference | None:
-    """Who wrote what is read, if anything is."""
+    """The last writer of the values that are read, if any."""
     node = captured.node(reads[-1].writer) if reads else None
     if node is None:
         return None
-    return Difference(node, f"what {node.name} writes is lost to {reads[-1].source}")
+    return Difference(node, f"{reads[-1].source} does not have the value that {node.name} writes")
 
 
 def behind_result(module: GraphModule, captured: FxGraph, names: Sequence[str], result: str,
                   reads: Reads) -> Difference | None:  # fmt: skip
-    """The node behind one thing that a call leaves: who wrote to it last, or who made it."""
+    """The node of one result or written value of a call: its last writer, or its producer."""
     (output,) = module.graph.find_nodes(op="output")
     leaves = enumerate(pytree.tree_leaves(output.args[0]))
     made = {f"result {n}": leaf.name for n, leaf in leaves if isinstance(leaf, Node)}
@@ -107,7 +110,7 @@ def behind_result(module: GraphModule, captured: FxGraph, names: Sequence[str], 
     node = captured.node(made.get(result, ""))
     if read or node is None:
         return last_writer(captured, read)
-    return Difference(node, f"{node.name} is what is returned")
+    return Difference(node, f"{node.name} is the returned value")
 
 
 def _is_strided(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""One part (a forward or a backward) taken from its ATen graph to its host program."""
+"""Check the stages of one part (a forward or a backward), from ATen graph to host program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from inductor_lab.compiler.ir.program import ExternCall
 from inductor_lab.compiler.records import CompiledPart
 from inductor_lab.debug.blame.blame_result import Fault, ValueRow, Verdict
 from inductor_lab.debug.blame.findings import Findings
-from inductor_lab.debug.blame.first_nonfinite import births_in
+from inductor_lab.debug.blame.first_nonfinite import first_nonfinite_in
 from inductor_lab.debug.blame.host_check import HostCheck, plainly
 from inductor_lab.debug.blame.kernels import KernelVerdict, check_kernels, one_by_one, unfused
 from inductor_lab.debug.blame.programs import (
@@ -42,14 +42,14 @@ from inductor_lab.debug.blame.tree_stages import ITERATIONS, THOROUGH, TooManyIt
 from inductor_lab.debug.blame.watch_call import Site
 from inductor_lab.debug.compare.precision import Judged, judge
 from inductor_lab.debug.compare.values import copies, widened
-from inductor_lab.debug.isolate import Ended, Tell, apart
+from inductor_lab.debug.isolate import Ended, Tell, run_isolated
 
 SEED = 1
-"""Programs that draw random numbers draw the same in each stage."""
+"""Seed, so that programs draw the same random numbers in each stage."""
 
 
 class PartCheck:
-    """`run` finds the first fault of one part; rows, values and births go to what is `found`."""
+    """`run` finds the first fault of one part; rows and values are added to `found`."""
 
     def __init__(self, found: Findings[Site], part: CompiledPart, where: str) -> None:
         self.found, self.part, self.where = found, part, where
@@ -61,7 +61,7 @@ class PartCheck:
 
     @property
     def limit(self) -> float:
-        """Seconds for code that may hang; few, once it is known that it does."""
+        """Time limit of code that may hang in seconds; short once a hang has occurred."""
         whole, limit = self.found.whole, self.found.limit
         return min(limit, 5.0) if whole and whole.how == "hung" else limit
 
@@ -80,7 +80,7 @@ class PartCheck:
         self.wide = wide
         run = run_graph(self.part.graph, copies(self.given), wide, self.random)
         self.found.births += [
-            born for born in births_in(self.part.graph, run, "inductor_lab", self.where)
+            born for born in first_nonfinite_in(self.part.graph, run, "inductor_lab", self.where)
             if not any(b.what == born.what for b in self.found.births)
         ]  # fmt: skip
         fault, self.rewritten = self._rewrites(run)
@@ -91,7 +91,7 @@ class PartCheck:
     # ---- stages without code ---------------------------------------------------------------------
 
     def _rewrites(self, run: GraphRun) -> tuple[Fault | None, GraphRun]:
-        """Pass by pass; the graph after the last one."""
+        """Check each pass; returns the first fault and the graph after the last pass."""
         for step in self.part.rewrites.steps:
             if not step.changed or step.after is None:
                 continue
@@ -187,7 +187,7 @@ class PartCheck:
         return None
 
     def _inlined_wrongly(self, buffer: str) -> str:
-        """The first producer that means something else where it is inlined into a group."""
+        """The first producer whose value changes when it is inlined into a group."""
         assert self.exact_loops is not None, "compared in float64"
         ran, program = self.exact_loops, wide_schedule(self.part.schedule)
         for group in (part for step in program.groups for part in step.parts):
@@ -202,7 +202,7 @@ class PartCheck:
     # ---- code ------------------------------------------------------------------------------------
 
     def _trees(self) -> Fault | None:
-        """The trees of each kernel, once for those of one name."""
+        """Check the trees of each kernel, once for each kernel name."""
         kernels = dict[str, int]()
         for position, kernel in enumerate(self.part.kernels):
             kernels.setdefault(kernel.name, position)
@@ -252,8 +252,8 @@ class PartCheck:
 
         if not self.part.kernels:
             return None
-        ended = apart(work, self.limit)
-        self.kernels = [said for said in ended.told if isinstance(said, KernelVerdict)]
+        ended = run_isolated(work, self.limit)
+        self.kernels = [said for said in ended.messages if isinstance(said, KernelVerdict)]
         for verdict in self.kernels:
             fault = self._judge_kernel(verdict)
             if fault is not None:
@@ -289,7 +289,7 @@ class PartCheck:
         return self._fault(kind, "kernel", says, value, self._node(value), verdict.position, judged)
 
     def _lost_kernel(self, ended: Ended) -> Fault:
-        """The kernel that ended its process, or never ended."""
+        """The fault of a kernel that crashed or hung."""
         position = len(self.kernels)
         kernel = self.part.kernels[position]
         verdicts: dict[str, Verdict] = {"crashed": "crashes", "hung": "hangs", "raised": "raises"}
@@ -303,16 +303,16 @@ class PartCheck:
             for buffer, _ in one_by_one(alone, self.loops):
                 tell(buffer)
 
-        again = apart(nests, self.limit)
-        stopped = again.how != "returned" and again.told
-        name = again.told[-1] if stopped else kernel.group.parts[0].nests[-1].buffer
+        again = run_isolated(nests, self.limit)
+        stopped = again.how != "returned" and again.messages
+        name = again.messages[-1] if stopped else kernel.group.parts[0].nests[-1].buffer
         return self._fault(kind, "kernel", says, name, self._node(name), position)
 
     def _fault(
         self, verdict: Verdict, stage: str, says: str, value: str, node: str,
         position: int | None = None, judged: Judged | None = None,
     ) -> Fault:  # fmt: skip
-        """With the node, the kernel's line and the user's line of a value."""
+        """A fault with the node, the kernel line and the user line of a value."""
         known = next((g.node(node) for g in reversed(self.graphs) if g.node(node)), None)
         kernel, line, code = self._line_of(node, position)
         return Fault(
@@ -321,7 +321,7 @@ class PartCheck:
         )  # fmt: skip
 
     def _line_of(self, node: str, position: int | None) -> tuple[str, int, str]:
-        """The last line of a kernel (any, or the one at a position) that computes a node."""
+        """The last line of a kernel (any kernel, or the one at `position`) that computes a node."""
         kernels = self.part.kernels if position is None else self.part.kernels[position:][:1]
         for kernel in kernels:
             lines = kernel.code.lines
@@ -341,14 +341,14 @@ class PartCheck:
         if not self.found.failed or self.random:
             return None
         walk = HostCheck(self.part, self.given, self.right, self._judged)
-        ended = apart(walk.first_wrong, self.limit)
+        ended = run_isolated(walk.first_wrong, self.limit)
         lines = str(self.part.host).splitlines()
         if ended.how == "returned" and ended.value is None:
             self._row("host program", "right", "every buffer is right while it is needed")
             return None
         verdicts: dict[str, Verdict] = {"crashed": "crashes", "hung": "hangs", "raised": "raises"}
         if ended.how != "returned":
-            at, kind, says = ended.told[-1] + 1, verdicts[ended.how], str(ended)
+            at, kind, says = ended.messages[-1] + 1, verdicts[ended.how], str(ended)
             name = ""
         else:
             at, name, says = ended.value
@@ -362,7 +362,7 @@ class PartCheck:
                      code)  # fmt: skip
 
     def _judged(self, name: str, value: torch.Tensor, expected: torch.Tensor) -> Judged:
-        """A buffer with all the roundings before it."""
+        """The verdict about a buffer, allowing for all earlier rounding errors."""
         node = self._node(name)
         exact = (self.rewritten.exact or {}).get(node)
         spread = self.rewritten.spread.get(node)
@@ -373,7 +373,7 @@ class PartCheck:
     # ---- the table -------------------------------------------------------------------------------
 
     def _table(self) -> None:
-        """Each buffer's distance from float64, from stage to stage."""
+        """Each buffer's distance from float64 after each stage."""
         judged = {n: j for verdict in self.kernels for n, j in verdict.judged.items()}
         made = [
             name for step in self.part.loops.steps
@@ -417,14 +417,14 @@ def _cell(value: Any, exact: Any, spread: Any) -> tuple[str, float | None]:
 
 
 def _outputs(graph: FxGraph) -> list[str | None]:
-    """The node of each output; None for what is no node."""
+    """The node of each output; None for outputs that are not nodes."""
     (output,) = graph.module.graph.find_nodes(op="output")
     return [value.name if isinstance(value, torch.fx.Node) else None for value in output.args[0]]
 
 
 @contextmanager
 def _same_numbers() -> Iterator[None]:
-    """Random numbers start at the same place, and go on afterwards as if nothing had been."""
+    """Use a fixed seed for random numbers, and restore the generator states afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
         yield

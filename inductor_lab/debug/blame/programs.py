@@ -1,4 +1,4 @@
-"""Loop programs and schedules in float64, and the values of all their buffers."""
+"""Run loop programs and schedules in float64, and keep the values of all buffers."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from inductor_lab.debug.compare.values import WIDE
 
 DRAWN = frozenset(["philox_uniform", "philox_normal", "philox_bits"])
-"""Operations whose bits say what they are: they stay in their dtype."""
+"""Operations whose result depends on the bits of the dtype: they keep their dtype."""
 REINTERPRETED = frozenset(["bitcast"])
 """Operations that have no meaning in another dtype."""
 
 
 class NotWide(Exception):
-    """A program that means something else in float64."""
+    """Raised for a program that has another meaning in float64."""
 
 
 def wide_program(program: LoopProgram) -> LoopProgram:
-    """The program with every float a double; raises NotWide."""
+    """The program with float64 in place of every float dtype; raises NotWide."""
     buffers = program.buffers.items()
     return replace(
         program,
@@ -53,7 +53,7 @@ def wide_program(program: LoopProgram) -> LoopProgram:
 
 
 def wide_schedule(schedule: Schedule) -> Schedule:
-    """The schedule with every float a double; raises NotWide."""
+    """The schedule with float64 in place of every float dtype; raises NotWide."""
     steps = tuple(
         _wide_group(step) if isinstance(step, Group) else _wide_step(step)
         for step in schedule.steps
@@ -116,7 +116,7 @@ def _retyped(node: Expr, old: Expr) -> Expr:
 
 @dataclass(frozen=True)
 class Ran:
-    """A program that was run: its outputs, its buffers by name, and the values of its symbols."""
+    """The result of running a program: outputs, buffers by name, and values of symbols."""
 
     outputs: tuple[Any, ...]
     buffers: Mapping[str, torch.Tensor]
@@ -126,7 +126,7 @@ class Ran:
 def run_loops(
     program: LoopProgram, inputs: Sequence[Any], given: Mapping[str, torch.Tensor] | None = None
 ) -> Ran:
-    """Run the nests one by one; `given` are buffers that keep a value (numbers that were drawn)."""
+    """Run the nests one by one; buffers in `given` keep their value (random numbers)."""
     run = Run(program, inputs)
     with torch.no_grad():
         for step in program.steps:
@@ -139,7 +139,7 @@ def run_loops(
 
 
 def run_groups(schedule: Schedule, inputs: Sequence[Any]) -> Ran:
-    """Run the groups one by one; the buffers are those that reach memory."""
+    """Run the groups one by one; keeps the buffers that are stored in memory."""
     run = Run(schedule.program, inputs)
     with torch.no_grad():
         for step in schedule.steps:
@@ -149,10 +149,10 @@ def run_groups(schedule: Schedule, inputs: Sequence[Any]) -> Ran:
 
 
 def of_group(schedule: Schedule, group: Group) -> LoopProgram:
-    """A group's nests as a program: its inputs are what it reads, its outputs all that it makes.
+    """A group's nests as a program: its inputs are its reads, its outputs all buffers it computes.
 
-    Producers that are inlined in several groups are in each, and what a scatter goes on with is in
-    the scatter's own, with what that is made of.
+    A producer that is inlined in several groups is in each of them.  The buffer that a scatter
+    updates is in the group of the scatter, with its own producers.
     """
     made = {nest.buffer for part in group.parts for nest in (*part.nests, *part.inlined.values())}
     made |= {nest.base for part in group.parts for nest in part.nests if isinstance(nest, Scatter)}
@@ -166,7 +166,7 @@ def of_group(schedule: Schedule, group: Group) -> LoopProgram:
 
 
 def _in_no_memory(schedule: Schedule) -> frozenset[str]:
-    """Buffers that are only computed where they are read."""
+    """Buffers that are inlined into all their consumers."""
     parts = [part for group in schedule.groups for part in group.parts]
     inlined = {name for part in parts for name in part.inlined}
     return frozenset(inlined.difference(*(part.stored for part in parts)))

@@ -1,8 +1,8 @@
-"""Run an FX graph and keep every value: as it is, in float64, or shaken by roundings.
+"""Run an FX graph and keep every value: unchanged, in float64, or perturbed.
 
-In float64 a graph is its own referee: stages that mean the same agree to 12 digits, whatever the
-dtype of the program.  Shaken, each value on the way is moved by up to half a unit of the dtype that
-the program has there (Monte Carlo arithmetic), which shows how far roundings may reach.
+In float64, equivalent stages agree to 12 digits, whatever the dtype of the program.  In a perturbed
+run, each intermediate value is changed by up to half a unit of its dtype in the program (Monte
+Carlo arithmetic), which measures the rounding error.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from inductor_lab.debug.compare.values import WIDE, whole_storage
 WIDENING = {
     name: "double" for name in ("half", "bfloat16", "float")
 } | {"cfloat": "cdouble", "chalf": "cdouble"}  # fmt: skip
-"""Methods that convert to a dtype → what the referee calls."""
+"""Methods that convert to a dtype → the method that the float64 run calls."""
 AUTOCAST = ("_enter_autocast", "_exit_autocast")
 HOOK = "register_hook"
-"""Puts a hook on the gradient of a value, which it returns."""
+"""Registers a hook on the gradient of a value, and returns the value."""
 SHAKES = 3
-"""Runs that show how far roundings reach."""
+"""Number of perturbed runs."""
 RANDOM = frozenset(
     """rand randn rand_like randn_like randint randint_like randperm bernoulli bernoulli_ dropout
     native_dropout uniform uniform_ normal normal_ multinomial poisson rrelu exponential
@@ -35,16 +35,16 @@ RANDOM = frozenset(
     geometric rrelu_with_noise rrelu_with_noise_functional fractional_max_pool2d
     fractional_max_pool3d""".split()
 )
-"""What draws random numbers, where no tag says so."""
+"""Names of random functions that have no tag."""
 
 
 @dataclass(eq=False)
 class Keeping(Interpreter):
-    """Runs a graph node by node; `values` has what each made.
+    """Runs a graph node by node; `values` has the value of each node.
 
     wide      compute in float64
-    shaken    the seed by which values are moved; None: not at all
-    replaced  values that nodes are given in place of what they compute (numbers that were drawn)
+    shaken    the seed of the perturbation; None: no perturbation
+    replaced  values that replace the results of nodes (random numbers)
     """
 
     graph_module: GraphModule
@@ -80,7 +80,7 @@ class Keeping(Interpreter):
             value = super().run_node(n)
         if self.keep and n.op == "get_attr" and isinstance(value, torch.Tensor):
             value = value.detach()  # a parameter, which the graph may write to
-        # within a transform of torch.func values are wrapped, and mean nothing outside of it
+        # within a transform of torch.func, values are wrapped and cannot be used outside of it
         whole = n.op != "output" and transforms_on() == self._outside
         if self.shaken is not None and whole:
             value = self._shake(n, value)
@@ -109,7 +109,7 @@ class Keeping(Interpreter):
         return getattr(self, node.op)(target, args, kwargs)
 
     def _shake(self, node: Node, value: Any) -> Any:
-        """Move what this node computed; a view of something was moved before."""
+        """Perturb the result of a node; the values of a view have been perturbed already."""
         moves = isinstance(value, torch.Tensor) and value.dtype.is_floating_point
         if not moves or not is_plain(value):
             return value
@@ -131,7 +131,7 @@ class Keeping(Interpreter):
 
 
 def dtype_of(node: Node) -> torch.dtype | None:
-    """The dtype that the program has at a node."""
+    """The dtype of a node in the program."""
     fake = node.meta.get("val", node.meta.get("example_value"))
     return fake.dtype if isinstance(fake, torch.Tensor) else None
 
@@ -148,7 +148,7 @@ def is_random(node: Node) -> bool:
 
 
 def _never_drops(node: Node) -> bool:
-    """Is it a dropout that is off, or attention without one?"""
+    """Is it a disabled dropout, or attention without dropout?"""
     name = str(node.target)
     if "attention" in name:
         return not any(isinstance(a, float) and a > 0 for a in node.args[3:]) and not (
@@ -203,12 +203,12 @@ Runner = Callable[..., Any]
 
 
 def runner(module: GraphModule, **how: Any) -> Runner:
-    """The graph as a function of its inputs that keeps nothing."""
+    """The graph as a function of its inputs, without keeping values."""
     return lambda *inputs: Keeping(module, keep=False, **how).run_graph(inputs)
 
 
 def values_of(module: GraphModule, inputs: Sequence[Any], **how: Any) -> dict[str, Any]:
-    """What each node made, by name."""
+    """The value of each node, by name."""
     run = Keeping(module, **how)
     given = [v.detach() if isinstance(v, torch.Tensor) else v for v in inputs]
     with torch.enable_grad():  # some transforms of torch.func record gradients themselves

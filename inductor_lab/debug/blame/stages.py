@@ -1,7 +1,7 @@
-"""Stages of one graph beside one another, value by value in float64: the first that differs.
+"""Compare the stages of one graph in float64, and find the first value that differs.
 
-The stages before any code mean the same in float64 to many digits, whatever the dtype of the
-program, so a value that differs there is wrong and no rounding.
+In float64, the stages before code generation agree to many digits, whatever the dtype of the
+program.  So a value that differs is wrong; it is not rounding.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from inductor_lab.debug.blame.run_graphs import SHAKES, Keeping, values_of
 
 Values = Mapping[str, Any]
 DIGITS = 1e-9
-"""How far values may differ in float64, relative to themselves, ..."""
+"""Tolerance in float64, relative to the value, ..."""
 OF_LARGEST = 1e-12
-"""... and to the largest element."""
+"""... relative to the largest element, ..."""
 SHAKEN = 32.0
-"""... and in how far roundings of the program's own dtype reach."""
+"""... and relative to the rounding error of the program's dtype."""
 
 
 def agree(first: Any, second: Any, spread: Any = None) -> bool:
-    """Do two values of float64 runs mean the same?"""
+    """Do two values of float64 runs agree within the tolerance?"""
     if isinstance(first, tuple | list) and isinstance(second, tuple | list):
         return len(first) == len(second) and all(map(agree, first, second))
     if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
@@ -57,7 +57,7 @@ def _largest(value: torch.Tensor) -> float:
 
 
 def spread_of(runs: Iterable[Values], exact: Values) -> dict[str, torch.Tensor]:
-    """How far each value moves in the shaken runs."""
+    """The largest change of each value in the perturbed runs."""
     found: dict[str, torch.Tensor] = {}
     for run in runs:
         for name, value in exact.items():
@@ -73,9 +73,9 @@ def spread_of(runs: Iterable[Values], exact: Values) -> dict[str, torch.Tensor]:
 
 @dataclass(frozen=True)
 class GraphRun:
-    """A graph run in its own dtypes and in float64, with how far roundings reach.
+    """A graph run in its own dtypes and in float64, with its rounding errors.
 
-    exact is None where float64 cannot run it; `drawn` are random numbers, the same in all runs.
+    `exact` is None if it does not run in float64; `drawn` are random numbers, equal in all runs.
     """
 
     graph: FxGraph
@@ -89,9 +89,9 @@ def run_graph(
     graph: FxGraph, inputs: Sequence[Any], wide_inputs: Sequence[Any], random: Iterable[str],
     drawn: Values | None = None,
 ) -> GraphRun:
-    """Run a graph on inputs of its own dtypes, and on the same in float64.
+    """Run a graph on inputs of its own dtypes, and on the same inputs in float64.
 
-    Of the nodes that are `random`, those that were `drawn` before have the same numbers again.
+    The `random` nodes whose numbers were `drawn` before get the same numbers.
     """
     own = values_of(graph.module, inputs, replaced=drawn or {})
     drawn = {name: own[name] for name in random if name in own}
@@ -106,12 +106,12 @@ def run_graph(
     return GraphRun(graph, own, exact, spread_of(shaken, exact), drawn)
 
 
-# ---- which value is the first that differs ------------------------------------------------------
+# ---- the first value that differs ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first value that a stage gets wrong: its node there, the node it should agree with."""
+    """The first wrong value of a stage: its node, and the node that it should agree with."""
 
     node: FxNode
     says: str
@@ -121,7 +121,7 @@ class Difference:
 def first_lost(
     before: FxGraph, exact: Values, after: FxGraph, later: Values
 ) -> Difference | None:
-    """The first node of `before` whose value is computed by none of the nodes that came from it."""
+    """The first node of `before` whose value none of the nodes derived from it computes."""
     heirs: dict[str, list[str]] = {}
     for node in after.nodes:
         for name in node.came_from:
@@ -146,7 +146,7 @@ def same_numbers(first: torch.Tensor, second: torch.Tensor) -> bool:
 def first_changed(
     nodes: Iterable[FxNode], exact: Values, later: Values, spread: Values
 ) -> FxNode | None:
-    """The first node whose value in a later graph, by the same name, is another."""
+    """The first node whose value differs from the node of the same name in a later graph."""
     for node in nodes:
         known = node.name in exact and node.name in later
         if known and not agree(later[node.name], exact[node.name], spread.get(node.name)):
@@ -155,7 +155,7 @@ def first_changed(
 
 
 def wrong_rule(step: Step, before: GraphRun, after: Values) -> tuple[Fired, Any] | None:
-    """The first application of a rule after which there is another value."""
+    """The first application of a rule that changes a value."""
     assert before.exact is not None, "rules are judged in float64"
     for fired in step.fired:
         old, new = before.exact.get(fired.node), after.get(fired.became)
@@ -168,7 +168,7 @@ def wrong_rule(step: Step, before: GraphRun, after: Values) -> tuple[Fired, Any]
 def lost_gradient(
     captured: FxGraph, gradients: Values, joint: FxGraph, values: Values
 ) -> Difference | None:
-    """The captured node whose gradient is right in the joint graph, and those of its inputs not.
+    """The captured node whose gradient in the joint graph is right, but not those of its inputs.
 
     `gradients` has the gradient of each captured node's value by autograd, in float64.
     """
@@ -226,7 +226,7 @@ def gradients_of(module: Any, inputs: Sequence[Any], tangent: Callable[..., Any]
 def wrong_buffer(
     ran: Ran, buffers: Mapping[str, Buffer], known: GraphRun
 ) -> tuple[str, str] | None:
-    """The first buffer of a loop program (float64) that has the value of none of its nodes; with
+    """The first buffer of a loop program (in float64) that has the value of none of its nodes, and
     the node."""
     assert known.exact is not None, "loops are judged in float64"
     nodes_of: dict[str, list[str]] = {}
@@ -245,24 +245,24 @@ def wrong_buffer(
 
 
 def holders(buffers: Mapping[str, Buffer]) -> list[tuple[str, str]]:
-    """A buffer and the node whose value it holds: of several buffers of a node, the last one."""
+    """A buffer and the node whose value it holds; for several buffers of a node, the last one."""
     last = {node: name for name, buffer in buffers.items() for node in sorted(buffer.origins)}
     return [(name, node) for node, name in last.items()]
 
 
 def _holds(value: torch.Tensor, known: GraphRun, node: str) -> bool:
-    """Has a buffer the numbers of a node?"""
+    """Does a buffer have the values of a node?"""
     assert known.exact is not None, "compared in float64"
     spread = known.spread.get(node)
     spread = None if spread is None else spread.reshape(-1)
     return agree(value.reshape(-1), known.exact[node].reshape(-1), spread)
 
 
-# ---- where in the user's code -------------------------------------------------------------------
+# ---- the line in user code ----------------------------------------------------------------------
 
 
 def span_of(name: str, graphs: Sequence[FxGraph]) -> Span | None:
-    """The user's line of a node, looked for in the graphs from the last to the first."""
+    """The user's line of a node, searched in the graphs from the last to the first."""
     names = {name}
     for graph in reversed(graphs):
         known = [node for node in graph.nodes if node.name in names]

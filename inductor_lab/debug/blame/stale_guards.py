@@ -1,4 +1,4 @@
-"""Compiled code that is used although what it was made for has changed."""
+"""Find compiled code that is reused although a value that it depends on has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode
 from inductor_lab.debug.blame.blame_result import Blame, Fault, StageRow
 from inductor_lab.debug.blame.watch_call import CallSite, watch_with
 from inductor_lab.debug.compare.compare_results import first_wrong, judge_all
-from inductor_lab.debug.compare.values import copied_call, named_results, taken_apart
+from inductor_lab.debug.compare.values import copied_call, named_results, plain_tensors
 from inductor_lab.debug.explore.what_if import call_of
 from inductor_lab.debug.recompiles.call_again import called_again
 from inductor_lab.stock.stock_compilation import StockCompilation
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class CaptureOnly(CallSite):
-    """A graph that is captured and not compiled."""
+    """A graph that is captured but not compiled."""
 
     def compile(self, inputs: Sequence[Any]) -> Callable[..., Any]:
         return self.first_call
@@ -36,8 +36,8 @@ def stale_guard(
     again = called_again(compilation, *given, **named)
     given, named = copied_call(args, kwargs)
     with torch.set_grad_enabled(call.with_grad):
-        expected = taken_apart(dict(named_results(call.fn(*given, **named))))
-    judged = judge_all(taken_apart(dict(named_results(again.result))), expected, None, {})
+        expected = plain_tensors(dict(named_results(call.fn(*given, **named))))
+    judged = judge_all(plain_tensors(dict(named_results(again.result))), expected, None, {})
     wrong = first_wrong(judged)
     if wrong is None or not again.hit:
         return None
@@ -62,7 +62,7 @@ def stale_guard(
 
 
 def _first_change(old: tuple[FxGraph, ...], new: list[FxGraph]) -> FxNode | None:
-    """The first node of the graphs that were compiled that is another in a fresh capture."""
+    """The first node of the compiled graphs that differs in a new capture."""
     for before, after in zip(old, new, strict=False):
         for mine, other in zip(before.nodes, after.nodes, strict=False):
             facts = [(n.target, n.args, n.tensor.shape if n.tensor else ()) for n in (mine, other)]

@@ -1,9 +1,8 @@
-"""The loop trees of kernels, between the schedule and the code: as built, and after each pass.
+"""Check the loop trees of kernels: after the build and after each pass.
 
-A tree is run by its interpreter on inputs that are right, into memory filled with a pattern and
-between guard zones, as its kernel is (`kernels.py`).  The last tree is what is printed, so it is
-run first; where it is wrong, the trees before it are run in order, and the first wrong one names
-the pass.
+The interpreter runs a tree on right inputs, with results between guard zones and filled with a
+pattern, like the kernel (`kernels.py`).  The last tree is printed as code, so it runs first.  If it
+is wrong, the earlier trees run in order, and the first wrong one identifies the pass.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ from inductor_lab.debug.blame.programs import Ran
 from inductor_lab.debug.compare.precision import Judged
 
 ITERATIONS = 10_000
-"""Iterations that a tree may run one by one; at some 100 us each, a second."""
+"""Maximum number of interpreted iterations of a tree: at about 100 us each, one second."""
 THOROUGH = 5 * ITERATIONS
-"""The same for the tree of a kernel that is wrong."""
+"""The same for the trees of a wrong kernel."""
 
 
 class TooManyIterations(Exception):
-    """A tree that takes too long to interpret."""
+    """Raised for a tree that takes too long to interpret."""
 
 
 @dataclass(frozen=True)
 class WrongTree:
-    """The first tree of a kernel that is wrong.
+    """The first wrong tree of a kernel.
 
     made_by  the pass that made it; "build" for the first tree
-    value    the first buffer that is wrong, with its judgement if it could be run
-    nest     the buffer of the nest whose tree is wrong by itself too, if there is one
+    value    the first wrong buffer, with its verdict if the tree could be run
+    nest     the buffer of the nest whose separate tree is also wrong, if any
     """
 
     kernel: str
@@ -55,8 +54,10 @@ class WrongTree:
 
 
 class TreeCheck:
-    """`wrong_tree` runs the trees of a part's kernels; `right` has the schedule's buffers, `whole`
-    the loop program's (every nest's)."""
+    """`wrong_tree` runs the trees of a part's kernels.
+
+    `right` has the buffers of the schedule, `whole` those of the loop program (of every nest).
+    """
 
     def __init__(self, schedule: Schedule, options: Options, right: Ran, whole: Ran) -> None:
         self.schedule, self.options = schedule, options
@@ -64,7 +65,7 @@ class TreeCheck:
         self.results = results_of(schedule)
 
     def wrong_tree(self, kernel: Kernel, iterations: int = ITERATIONS) -> WrongTree | None:
-        """The first wrong tree of a kernel; raises TooManyIterations if one takes more."""
+        """The first wrong tree of a kernel; raises TooManyIterations if a tree needs more."""
         for part in kernel.group.parts:
             steps = self._trees(kernel, part).steps
             if self._wrong(kernel, part, steps[-1], iterations) is None:
@@ -75,7 +76,7 @@ class TreeCheck:
         return None
 
     def _culprit(self, kernel: Kernel, iterations: int) -> str:
-        """The buffer of the first nest whose tree is wrong where it is a kernel of its own."""
+        """The buffer of the first nest whose tree is wrong as a separate kernel."""
         if len(kernel.group.nests) == 1:
             return ""
         apart = unfused(self.schedule, kernel, self.options)
@@ -97,7 +98,7 @@ class TreeCheck:
             made, outside = self._run(kernel, part, step.tree, iterations)
         except TooManyIterations:
             raise
-        except Exception as error:  # a wrong tree may break any rule
+        except Exception as error:  # a wrong tree may raise any error
             first_line = str(error).partition("\n")[0]
             says = f"it cannot be run: {type(error).__name__}: {first_line}"
             return WrongTree(kernel.name, step.name, part.nests[-1].buffer, says)
@@ -112,7 +113,7 @@ class TreeCheck:
     def _run(
         self, kernel: Kernel, part: Group, tree: Tree, iterations: int
     ) -> tuple[Mapping[str, torch.Tensor], str]:
-        """What a tree stores, and which buffer it overruns."""
+        """The buffers that a tree stores, and the buffer that it writes past the end of."""
         left = iterations
 
         def on_iteration() -> None:

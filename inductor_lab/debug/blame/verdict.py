@@ -11,7 +11,7 @@ from inductor_lab.debug.blame.watch_call import S, Watching
 
 
 def verdict_of(name: str, seen: Watching[S], analyses: Sequence[Findings[S]]) -> Blame:
-    """Each graph in turn; the first that is wrong has the fault."""
+    """Check the graphs in order; the first wrong one has the fault."""
     first, found = captured_differs(seen)
     rows = [first]
     unsure = [*([first.says] if first.verdict == "unknown" else []), *seen.silent]
@@ -39,7 +39,7 @@ def verdict_of(name: str, seen: Watching[S], analyses: Sequence[Findings[S]]) ->
 
 
 def captured_differs(seen: Watching[S]) -> tuple[StageRow, Fault | None]:
-    """Does Python with the captured graphs in it do what the function does?"""
+    """Does Python with the captured graphs have the results of the function?"""
     if any(is_random(node) for site in seen.sites for node in site.module.graph.nodes):
         says = "random numbers are drawn"
         return StageRow("all", "captured", "unknown", says), None

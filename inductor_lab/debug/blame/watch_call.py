@@ -1,9 +1,9 @@
-"""A function captured and compiled with every stage at hand, each of which may do the call's work.
+"""Capture and compile a function such that each stage can execute its calls.
 
-The compiled graph keeps AOTAutograd's wrappers (they write to inputs, and are the gradient), but
-what runs inside of them is chosen at each call: the ATen graph, the loops, the schedule, or the
-host program.  The function itself goes on with what the captured graph computes by torch, so one
-wrong graph does not spoil the inputs of the next, and nothing of ours can end the process.
+The compiled graph keeps AOTAutograd's wrappers, which write to inputs and compute gradients.  The
+stage that runs inside them is chosen for each call: the ATen graph, the loops, the schedule, or the
+host program.  The function continues with the results of the captured graph run by torch.  So a
+wrong graph does not affect the inputs of the next one, and our code cannot end the process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from inductor_lab.debug.compare.values import (
     copied_call,
     copies,
     named_results,
-    taken_apart,
+    plain_tensors,
 )
 
 Stage = Callable[[str, list[Any]], tuple[Any, ...]]
@@ -47,9 +47,9 @@ Stage = Callable[[str, list[Any]], tuple[Any, ...]]
 
 @dataclass
 class Watched(GraphCompiler):
-    """Compiles a graph; `stage` does its work, and `given` has the inputs of each part's last call.
+    """Compiles a graph; `stage` executes it, and `given` has the inputs of each part's last call.
 
-    Without a stage the compiled code runs.
+    Without a stage, the compiled code runs.
     """
 
     stage: Stage | None = None
@@ -72,7 +72,7 @@ class Watched(GraphCompiler):
 
 
 def written(values: Sequence[Any], inputs: Sequence[Any], part: CompiledPart) -> tuple[Any, ...]:
-    """The results of a stage, once the new values of inputs are in their places."""
+    """Write the new values of inputs, and return the results of a stage."""
     writes: Sequence[Write] = part.loops.writes
     results = tuple(values[: len(values) - len(writes)])
     with torch.no_grad():
@@ -86,7 +86,7 @@ def written(values: Sequence[Any], inputs: Sequence[Any], part: CompiledPart) ->
 class CallSite:
     """One captured graph with the inputs of its first call.
 
-    compiled   the graph's function, by a compiler; None where `error` was raised in its place
+    compiled   the compiled function of the graph; None if `error` was raised
     """
 
     number: int
@@ -100,7 +100,7 @@ class CallSite:
 
     @property
     def names(self) -> list[str]:
-        """Of the inputs, as the user may know them."""
+        """The names of the inputs in user code."""
         found = [n.name for n in self.captured.nodes if n.op == "placeholder"]
         return [name.removeprefix("l_").removesuffix("_") or name for name in found]
 
@@ -109,11 +109,11 @@ class CallSite:
         raise NotImplementedError
 
     def run(self, stage: Stage | None) -> Outcome:
-        """Call the compiled function with a stage in it (None: the compiled code)."""
+        """Call the compiled function with a stage (None: the compiled code)."""
         raise NotImplementedError
 
     def first_call(self, *given: Any) -> Any:
-        """What the function itself is given: what the captured graph computes by torch."""
+        """The results that the function continues with: the captured graph run by torch."""
         self.calls += 1
         if self.calls == 1:
             self.inputs, self.with_grad = copies(given), torch.is_grad_enabled()
@@ -138,7 +138,7 @@ class Site(CallSite):
 
     @property
     def called(self) -> Mapping[str, CompiledPart]:
-        """The parts that the call has run: no backward where no result has a gradient."""
+        """The parts that the call has run: no backward if no result has a gradient."""
         given = self.compiler.given
         return {name: part for name, part in self.parts.items() if name in given}
 
@@ -153,10 +153,10 @@ S = TypeVar("S", bound=CallSite)
 
 @dataclass(frozen=True)
 class Watching(Generic[S]):
-    """A call that was captured: its graphs, and what differs from eager where they are run.
+    """A captured call: its graphs, and differences from eager mode when they run.
 
-    differs   the first thing that the captured graphs have left otherwise than eager; with its name
-    varies    ... and that eager itself leaves otherwise in a second call
+    differs   the first value of the captured graphs that differs from eager mode, with its name
+    varies    the first value that differs between two calls in eager mode, with its name
     silent    results that cannot be compared, in a sentence each
     """
 
@@ -170,7 +170,7 @@ class Watching(Generic[S]):
 def watch(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], options: Options
 ) -> Watching[Site]:
-    """Capture and compile one call; an exception of `fn` itself comes through."""
+    """Capture and compile one call; exceptions of `fn` are passed on."""
 
     def site(number: int, module: GraphModule, captured: FxGraph) -> Site:
         return Site(number, module, captured, options=options)
@@ -182,7 +182,7 @@ def watch_with(
     make: Callable[[int, GraphModule, FxGraph], S], fn: Callable[..., Any], args: tuple[Any, ...],
     kwargs: Mapping[str, Any], options: Options,
 ) -> Watching[S]:  # fmt: skip
-    """The same with a compiler of your choice: `make` gives the site of each captured graph."""
+    """The same with another compiler: `make` returns the site of each captured graph."""
     sites: list[S] = []
 
     def backend(module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
@@ -221,8 +221,10 @@ def _first_difference(got: Outcome, eager: Outcome) -> tuple[str, Judged] | None
 def _called(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], kept: Kept
 ) -> Outcome:
-    """Results, and what is written to arguments and state, which is put back before; gradients are
-    looked at graph by graph."""
+    """Results, and values written to arguments and state; state is restored before the call.
+
+    Gradients are compared for each graph separately.
+    """
     kept.put_back()
     given, named = copied_call(args, kwargs)
     leaves = [v for v in pytree.tree_leaves((given, named))]
@@ -230,4 +232,4 @@ def _called(
     found = dict(named_results(fn(*given, **named)))
     found |= {f"argument {n}{AFTER}": value for n, value in before.written(leaves)}
     found |= {f"{name}{AFTER}": value for name, value in kept.written().items()}
-    return taken_apart(found, kept=True)
+    return plain_tensors(found, kept=True)

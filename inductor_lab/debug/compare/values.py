@@ -151,7 +151,7 @@ def call(
     found |= {f"{names[n]}{AFTER}": value.detach() for n, value in before.written(given)}
     if leaves:
         found.update(gradients(found, dict(zip(names, inputs, strict=True))))
-    return taken_apart(found)
+    return plain_tensors(found)
 
 
 def named_results(results: Any) -> Iterator[tuple[str, Any]]:
@@ -161,7 +161,7 @@ def named_results(results: Any) -> Iterator[tuple[str, Any]]:
                     if leaf is not None)  # fmt: skip
 
 
-def taken_apart(found: Mapping[str, Any], kept: bool = False) -> dict[str, Any]:
+def plain_tensors(found: Mapping[str, Any], kept: bool = False) -> dict[str, Any]:
     """Flatten values into plain tensors without autograd history.
 
     With `kept`, the tensors are copies that later writes do not change.

@@ -38,7 +38,7 @@ from inductor_lab.debug.blame.stages import run_graph
 from inductor_lab.debug.compare.precision import Judged, judge
 from inductor_lab.debug.compare.values import copies, widened
 from inductor_lab.debug.explore.steps import Running, steps_of
-from inductor_lab.debug.isolate import Tell, apart
+from inductor_lab.debug.isolate import Tell, run_isolated
 
 OLD, NEW = "the original", "edited"
 FEWEST_ROUNDS = 9
@@ -122,7 +122,7 @@ def try_kernel(
     except _Refused as refused:
         return EditedKernel(kernel, part, errors=refused.errors)
     attempt = _Attempt(running, kernel, function, seconds)
-    ended = apart(attempt.run, limit)
+    ended = run_isolated(attempt.run, limit)
     found = EditedKernel(kernel, part, against=attempt.against)
     if ended.how != "returned":
         return replace(found, failure=str(ended))

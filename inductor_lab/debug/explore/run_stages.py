@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
     """One input: its name, its description, and a function that checks a value."""
 
     name: str
-    told: str
+    description: str
     admits: Admits
 
 
@@ -81,7 +81,7 @@ def run_executable(executable: Executable, inputs: Sequence[Any]) -> tuple[Any, 
 
 def refuse(wanted: Sequence[Wanted], inputs: Sequence[Any]) -> None:
     """Raises BadArguments unless there is one valid value for each input."""
-    listed = ", ".join(f"{each.name}: {each.told}" for each in wanted[:SHOWN])
+    listed = ", ".join(f"{each.name}: {each.description}" for each in wanted[:SHOWN])
     listed += ", ..." if len(wanted) > SHOWN else ""
     if len(inputs) != len(wanted):
         raise BadArguments(
@@ -91,7 +91,7 @@ def refuse(wanted: Sequence[Wanted], inputs: Sequence[Any]) -> None:
     for each, value in zip(wanted, inputs, strict=True):
         if not each.admits(value):
             raise BadArguments(
-                f"run(): {each.name} must be {each.told}, got {_shown(value)}",
+                f"run(): {each.name} must be {each.description}, got {_shown(value)}",
                 todo=f"inputs: {listed}",
             )
 
@@ -172,9 +172,9 @@ def _inputs_of_program(
             continue
         buffer = program.buffers[declared]
         size, stride = buffer.layout.size, buffer.layout.stride
-        told = _tensor(buffer.dtype, size, stride if fits is _has_memory else ())
+        description = _tensor(buffer.dtype, size, stride if fits is _has_memory else ())
         empty = declared not in used or 0 in size
-        yield Wanted(declared, told, _or_none(partial(fits, buffer), empty))
+        yield Wanted(declared, description, _or_none(partial(fits, buffer), empty))
 
 
 def _or_none(fits: Admits, empty: Any) -> Admits:

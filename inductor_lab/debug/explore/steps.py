@@ -29,7 +29,7 @@ from inductor_lab.debug.blame.stages import span_of
 from inductor_lab.debug.compare.state import Kept
 from inductor_lab.debug.compare.values import copied_call, copies, gradients, named_results
 from inductor_lab.debug.explore.host_statements import HostRun
-from inductor_lab.debug.explore.what_if import call_of, made_anew
+from inductor_lab.debug.explore.what_if import call_of, inspect_again
 
 BARS = 16
 """Number of bars of a histogram."""
@@ -249,7 +249,7 @@ def steps_of(compilation: Record) -> Steps:
         seen = _seen(compilation)
         if compilation.graphs and {run.graph for run in seen} != set(compilation.graphs):
             kept.put_back()
-            compilation = made_anew(compilation)
+            compilation = inspect_again(compilation)
             kept.put_back()
             seen = _seen(compilation)
     finally:

@@ -49,7 +49,7 @@ MARK = "_dynamo_propagated_dynamic_indices"
 """The attribute by which TorchDynamo marks dynamic dimensions of a tensor."""
 
 
-def made_anew(compilation: AnyRecord, options: Options | None = None) -> AnyRecord:
+def inspect_again(compilation: AnyRecord, options: Options | None = None) -> AnyRecord:
     """Repeat and inspect the inspected call.
 
     Its sizes are static or dynamic as in the inspected call, even if later calls made them dynamic.
@@ -85,7 +85,7 @@ def recompile(
         force=_joined(_without(old.fusion.force, wanted_apart), wanted_together),
     )
     budget = old.memory_budget if memory_budget is None else memory_budget
-    return made_anew(
+    return inspect_again(
         compilation,
         replace(
             old,

@@ -1,1 +1,1 @@
-"""Shrink a graph that fails to the few nodes that make it fail."""
+"""Shrink a failing graph to the few nodes that make it fail."""

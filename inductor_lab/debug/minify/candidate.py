@@ -1,8 +1,8 @@
-"""A part of a captured graph that runs by itself.
+"""A slice of a captured graph that runs standalone.
 
-Any set of nodes is a graph: what they read of others becomes an input, with the value that it had;
-what nobody among them reads is a result.  So a fault in the middle of a model is cut out in a few
-steps, and no candidate can fail for lack of what was cut away.
+Any set of nodes forms a graph: values that it reads from other nodes become inputs with their
+recorded values, and values that it does not use itself become results.  So a fault in the middle of
+a model is isolated in a few steps, and no candidate fails because of a missing node.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CALLS = ("call_function", "call_method", "call_module")
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A graph and inputs for it.  `with_grad`: gradients are a part of the call."""
+    """A graph and its inputs.  `with_grad`: the call includes gradients."""
 
     module: GraphModule
     inputs: tuple[Any, ...]
@@ -50,7 +50,7 @@ class Candidate:
 
 
 class _Recorder(Interpreter):
-    """Keeps what each call reads, as it is when the call is made."""
+    """Records the values that each call reads, at the time of the call."""
 
     def __init__(self, module: GraphModule, wanted: Collection[str]) -> None:
         super().__init__(module)
@@ -66,9 +66,9 @@ class _Recorder(Interpreter):
 
 
 def keep(candidate: Candidate, kept: Collection[str]) -> Candidate:
-    """Only these calls: what they read of others is an input, what none of them reads a result.
+    """Keep only these calls: values from other nodes become inputs, unused values become results.
 
-    Calls that give something that is no tensor or number (a list, a size) stay with their readers.
+    Calls whose value is not a tensor or number (a list, a size) are kept with their consumers.
     """
     kept = set(kept)
     while True:
@@ -109,7 +109,7 @@ def _as_input(value: Any, with_grad: bool) -> Any:
 
 
 def with_results(candidate: Candidate, wanted: Collection[str]) -> Candidate:
-    """The same graph with some of its results, and what they need."""
+    """The same graph with some of its results, and the nodes that they need."""
     needed, waiting = set[str](), [n for n in candidate.calls if n.name in wanted]
     while waiting:
         node = waiting.pop()
@@ -126,7 +126,7 @@ def results_of(candidate: Candidate) -> tuple[str, ...]:
 
 
 def resized(candidate: Candidate, old: int, new: int) -> Candidate:
-    """Every dimension of length `old` made `new`, and every number in the graph that is `old`."""
+    """Change every dimension of length `old`, and every number `old` in the graph, to `new`."""
     inputs = [_cut(value, old, new) for value in candidate.inputs]
     graph = Graph()
     known: dict[Node, Node] = {}
@@ -146,7 +146,7 @@ def resized(candidate: Candidate, old: int, new: int) -> Candidate:
 
 
 def _cut(value: Any, old: int, new: int) -> Any:
-    """The first `new` of each dimension of length `old`, as dense as before."""
+    """The first `new` elements of each dimension of length `old`, with the same density."""
     if not isinstance(value, torch.Tensor) or old not in value.shape:
         return value
     part = value.detach()
@@ -159,7 +159,7 @@ def _cut(value: Any, old: int, new: int) -> Any:
 
 
 def retyped(candidate: Candidate, old: torch.dtype, new: torch.dtype) -> Candidate:
-    """Every input of one dtype, and every such dtype in the graph, made another."""
+    """Change every input of dtype `old`, and every such dtype in the graph, to `new`."""
 
     def changed(argument: Any) -> Any:
         return new if argument is old else argument

@@ -1,4 +1,4 @@
-"""What makes a graph interesting: how it fails, as one word that shrinking must keep."""
+"""Checks of a candidate: how it fails, as one word that shrinking must preserve."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.stock.processes import in_one_process
 
 Check: TypeAlias = Callable[[Callable[..., Any], Sequence[Any]], Any]
-"""`check(function, inputs)`: does it fail?  A word says how; what is false is a pass."""
+"""`check(function, inputs)`: does it fail?  Returns a word for the failure; false values pass."""
 
 CALLS = 3
-"""Calls of compiled code: results that differ from call to call are a failure too."""
+"""Number of calls of compiled code: results that differ between calls are a failure too."""
 
 
 VARIES = "not deterministic"
-"""The word for results that differ from call to call."""
+"""The word for results that differ between calls."""
 
 
 class Fails:
-    """The check that is used where none is given: compiled by a backend, does it do what eager
-    does?  The word is "wrong", "NaN", ..., "not deterministic", or two of them."""
+    """The default check: does the code compiled by a backend agree with eager mode?
+
+    The word is "wrong", "NaN", ..., "not deterministic", or two of them.
+    """
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
@@ -44,7 +46,7 @@ class Fails:
         try:
             expected = Reference.of(module, candidate.inputs, names, candidate.with_grad)
         except Exception:
-            return ""  # eager has to be able to run it
+            return ""  # eager mode must be able to run it
         torch_api.reset()
         with in_one_process(), torch_api.fresh_compile({}):
             compiled = torch.compile(module, backend=self.backend, dynamic=False)
@@ -57,7 +59,7 @@ class Fails:
                 try:
                     run(torch.compile(module, backend="eager", dynamic=False))
                 except Exception:
-                    return ""  # TorchDynamo cannot capture this graph again, whatever the backend
+                    return ""  # TorchDynamo cannot recapture this graph, with any backend
                 raise
         varies = not all(_same(outcomes[0], other) for other in outcomes[1:])
         for got in outcomes:
@@ -79,7 +81,7 @@ def _inputs(module: GraphModule) -> list[torch.fx.Node]:
 
 
 def slower_than_eager(times: float, calls: int = 5) -> Check:
-    """A check for `lab.minify`: does our compiled code take so many times what eager takes?"""
+    """A check for `lab.minify`: is our compiled code `times` times slower than eager mode?"""
     from inductor_lab.api.backend import compile
 
     def check(function: Callable[..., Any], inputs: Sequence[Any]) -> bool:
@@ -99,7 +101,7 @@ def slower_than_eager(times: float, calls: int = 5) -> Check:
 
 
 def work_of(candidate: Candidate, check: Check | None, fails: Fails) -> Work:
-    """One candidate's check, to be done apart."""
+    """The check of one candidate, to be run isolated."""
 
     def work(tell: Tell) -> Any:
         if check is None:
@@ -112,7 +114,7 @@ def work_of(candidate: Candidate, check: Check | None, fails: Fails) -> Work:
 
 
 def symptom(ended: Ended) -> tuple[str, str]:
-    """How a check ended, as what two candidates may have in common; ("", "") is a pass."""
+    """How a check ended, in a form that is comparable between candidates; ("", "") is a pass."""
     if ended.how == "returned":
         said = ended.value
         return ("fails", str(said)) if said else ("", "")

@@ -1,4 +1,4 @@
-"""What the minifier found, and each step of its way."""
+"""The result of the minifier, and its steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inductor_lab.saved.documents.kinds import document
 
 @dataclass(frozen=True)
 class Tried:
-    """One success of a strategy: what the graph was, and what it became."""
+    """One successful step of a strategy: the graph before and after it."""
 
     strategy: str
     before: str
@@ -31,13 +31,13 @@ class Tried:
 
 @dataclass(frozen=True, eq=False)
 class Minified(Shown):
-    """The smallest graph that fails as the whole does.
+    """The smallest graph that fails in the same way as the original one.
 
     symptom   how it fails: what the check returned, or how its process ended
-    log       every step that made it smaller, with the strategy's name
+    log       every successful step, with the name of its strategy
     complete  False if it was interrupted: then it is the smallest so far
-    script    a program that shows the failure by itself; `folder` has it, with its inputs and a
-              saved compilation (where the compiler gets so far), if one was asked for
+    script    a standalone program that reproduces the failure; `folder` (if given) has it with its
+              inputs and a saved compilation (if the compiler succeeds)
     """
 
     name: str
@@ -51,7 +51,7 @@ class Minified(Shown):
 
     @property
     def nodes(self) -> int:
-        """Inputs, calls and the output of the graph that is left."""
+        """The number of inputs, calls and the output of the remaining graph."""
         return self.candidate.nodes
 
     @property

@@ -1,4 +1,4 @@
-"""The minifier: candidates of one strategy after another, several at a time, each apart."""
+"""The minifier: try the candidates of each strategy, several at a time, each isolated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inductor_lab.compiler.base.errors import BadArguments, BadOption
 from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.values import copied_call, copies
-from inductor_lab.debug.isolate import Ended, Tell, Work, all_apart, apart
+from inductor_lab.debug.isolate import Ended, Tell, Work, run_all_isolated, run_isolated
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES, Check, Fails, symptom, work_of
 from inductor_lab.debug.minify.minified import Minified, Tried
@@ -41,19 +41,18 @@ def minify(
     compiler: str = "inductor_lab",
     **kwargs: Any,
 ) -> Minified:
-    """Shrink the graph of a failing call to the few nodes that make it fail, and write it down.
+    """Shrink the graph of a failing call to the few nodes that make it fail, and write a script.
 
-    check    `check(function, inputs)` is true where the failure is there; by default, that what
-             `backend` compiles crashes, hangs, raises, or computes something else than eager
-    backend  a name or function as `torch.compile` takes it: "inductor", "aot_eager", ...
-    folder   where to write `repro.py`, its inputs and a saved compilation
-    limit    seconds for one candidate; `jobs` are tried at a time, each in a process of its own
-    tell     is given a line for each step; None: silence
+    check    `check(function, inputs)` is true if the failure occurs; by default, if the code of
+             `backend` crashes, hangs, raises, or differs from eager mode
+    backend  a name or function as for `torch.compile`: "inductor", "aot_eager", ...
+    folder   the folder for `repro.py`, its inputs and a saved compilation
+    limit    seconds for one candidate; `jobs` run at a time, each in a separate process
+    tell     called with a line for each step; None: no output
     compiler "stock": the backend is torch's own, and the script needs only torch
 
-    Ctrl-C ends it with the smallest graph so far.  Raises BadArguments if nothing fails, and if
-    what fails is no graph (code that is used again although a guard should have failed:
-    `lab.blame`).
+    Ctrl-C stops it with the smallest graph so far.  Raises BadArguments if nothing fails, or if the
+    failure is not in a graph (for reused code whose guard should have failed, use `lab.blame`).
     """
     started = time.monotonic()
     if compiler not in ("inductor_lab", "stock"):
@@ -88,7 +87,7 @@ def minify(
 
 
 class _Shrinking:
-    """`steps` yields ever smaller candidates that fail in the same way."""
+    """`steps` yields smaller and smaller candidates that fail in the same way."""
 
     def __init__(
         self, check: Check | None, fails: Fails, wanted: tuple[str, str], limit: float, jobs: int,
@@ -112,7 +111,7 @@ class _Shrinking:
             position = 0 if cuts else position
 
     def _try(self, strategy: str, candidate: Candidate) -> Candidate | None:
-        """The first candidate of a strategy that fails as wanted."""
+        """The first candidate of a strategy that fails in the same way."""
         started, tries = time.monotonic(), 0
         makers: list[Callable[[], Candidate]] = []
 
@@ -121,7 +120,7 @@ class _Shrinking:
                 makers.append(maker)
                 yield self._work(maker)
 
-        running = all_apart(works(), self.limit, self.jobs)
+        running = run_all_isolated(works(), self.limit, self.jobs)
         try:
             for number, ended in running:
                 tries += 1
@@ -137,10 +136,10 @@ class _Shrinking:
         return None
 
     def _again(self, maker: Callable[[], Candidate]) -> bool:
-        """What comes and goes has to come twice more."""
+        """An intermittent failure must occur twice more."""
         if VARIES not in self.wanted[1]:
             return True
-        ended = (apart(self._work(maker), self.limit) for _ in range(2))
+        ended = (run_isolated(self._work(maker), self.limit) for _ in range(2))
         return all(symptom(each) == self.wanted for each in ended)
 
     def _work(self, maker: Callable[[], Candidate]) -> Work:
@@ -148,7 +147,7 @@ class _Shrinking:
             try:
                 candidate = maker()
             except Exception:
-                return ""  # this size, or this dtype, does not go with the graph
+                return ""  # the graph does not accept this size or dtype
             return work_of(candidate, self.check, self.fails)(tell)
 
         return work
@@ -160,7 +159,7 @@ def _first_failure(
     """The first captured graph that fails, and how."""
     last: Ended | None = None
     for candidate in captured(fn, args, kwargs):
-        last = apart(work_of(candidate, check, fails), limit)
+        last = run_isolated(work_of(candidate, check, fails), limit)
         if symptom(last) != ("", ""):
             return candidate, symptom(last)
     how = "no graph was captured" if last is None else "none of its graphs fails by itself"
@@ -171,7 +170,7 @@ def _first_failure(
 
 
 def captured(fn: Callable[..., Any], args: Any, kwargs: Any) -> list[Candidate]:
-    """The graphs of one call, with the inputs that each is given."""
+    """The graphs of one call, with their inputs."""
     found: list[Candidate] = []
 
     def backend(module: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""A minified graph as a program that shows the failure by itself."""
+"""Write a minified graph as a standalone program that reproduces the failure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import torch
 
 from inductor_lab.compiler.base.display import write_errors
 from inductor_lab.debug.faults.seeding import ACTIVE
-from inductor_lab.debug.isolate import apart
+from inductor_lab.debug.isolate import run_isolated
 from inductor_lab.debug.minify.candidate import Candidate
 from inductor_lab.debug.minify.checks import VARIES
 from inductor_lab.debug.minify.minified import Minified
 
 FREED = re.compile(r";  [\w =]+ = None$")
-"""How FX writes that a name is not needed any more."""
+"""The text with which FX releases a name that is no longer needed."""
 MANY = 200
-"""Calls of a script whose failure comes and goes: on a busy machine it does not show each time."""
+"""Number of calls in a script with an intermittent failure, which does not occur in every call."""
 INLINE = 64
-"""Elements that a script spells out; more are in a file beside it."""
+"""Maximum number of elements written in a script; larger tensors are in a separate file."""
 
 HEAD = '''"""{name}: {symptom}
 
@@ -71,10 +71,10 @@ print("it does not fail any more")
 def script_of(
     candidate: Candidate, name: str, symptom: str, backend: Any, checked: bool
 ) -> str:
-    """The program: the graph, its inputs, the call, and what it should give.
+    """The program: the graph, its inputs, the call, and the comparison with eager mode.
 
-    It needs our package only where the backend is ours.  A failure that only a check of the user's
-    can see is not tested: then it calls the compiled graph, and prints nothing more.
+    It needs our package only for our backend.  If only a check of the user detects the failure, the
+    program calls the compiled graph without a comparison.
     """
     ours = backend == "inductor_lab"
     imports = "\n\nimport inductor_lab as lab" if ours and ACTIVE else ""
@@ -97,15 +97,15 @@ def script_of(
 
 
 def _tolerance(candidate: Candidate) -> float:
-    """Relative, for the shortest dtype among the inputs."""
+    """The relative tolerance for the least precise dtype of the inputs."""
     short = any(isinstance(v, torch.Tensor) and v.dtype in (torch.float16, torch.bfloat16)
                 for v in candidate.inputs)  # fmt: skip
     return 2e-2 if short else 1e-3
 
 
 def _modules(module: torch.fx.GraphModule, name: str = "Repro") -> str:
-    """The graph as a module of torch's, its inputs called x0, x1, ...; before it those of the
-    branches and loop bodies that it holds."""
+    """The graph as a torch module with inputs x0, x1, ..., after the modules of its branches and
+    loop bodies."""
     graph, known = torch.fx.Graph(), dict[torch.fx.Node, torch.fx.Node]()
     for node in module.graph.nodes:
         count = len(graph.find_nodes(op="placeholder"))
@@ -143,7 +143,7 @@ def _input(number: int, value: Any) -> str:
 
 
 def _spelled_out(value: torch.Tensor) -> bool:
-    """Few elements, row by row from the start of their storage."""
+    """Is it a small contiguous tensor at the start of its storage?"""
     whole = value.layout is torch.strided and value.is_contiguous() and not value.storage_offset()
     return whole and value.numel() <= INLINE and not value.dtype.is_complex
 
@@ -151,8 +151,10 @@ def _spelled_out(value: torch.Tensor) -> bool:
 def write_files(
     minified: Minified, folder: Path, limit: float, compiler: str = "inductor_lab"
 ) -> Path:
-    """`repro.py` with the inputs that it loads, `log.txt`, and the saved compilation if the
-    compiler and the call get so far within `limit` seconds; raises CannotWrite."""
+    """Write `repro.py` with its inputs, `log.txt`, and a saved compilation; raises CannotWrite.
+
+    The compilation is saved if the compile and the call succeed within `limit` seconds.
+    """
     candidate = minified.candidate
     ast.parse(minified.script)
     with write_errors(folder, "minified graph"):
@@ -162,7 +164,7 @@ def write_files(
         for number, value in enumerate(candidate.inputs):
             if isinstance(value, torch.Tensor) and "torch.load" in _input(number, value):
                 torch.save(value.detach(), folder / f"input{number}.pt")
-    apart(lambda tell: _save(candidate, folder, compiler), limit)
+    run_isolated(lambda tell: _save(candidate, folder, compiler), limit)
     return folder
 
 

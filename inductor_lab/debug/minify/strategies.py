@@ -1,13 +1,13 @@
-"""Ways to make a failing graph smaller, each a generator of candidates, the smallest hopes first.
+"""Strategies to shrink a failing graph: each generates candidates, the smallest first.
 
-    keep a half          the first half of the calls, or the second: what came before becomes inputs
-    truncate suffix      the first three quarters, nine tenths
-    truncate prefix      the last
-    bisect nodes         leave out a half, a quarter, ... one of the calls
+    keep a half          the first or the second half of the calls; other values become inputs
+    truncate suffix      keep the first three quarters, nine tenths
+    truncate prefix      keep the last three quarters, nine tenths
+    bisect nodes         remove a half, a quarter, ... one of the calls
     fewer results        one of several results
     smaller sizes        a dimension of length n becomes 1, 2, ... n / 2
-    simpler dtypes       float16 and the like become float32
-    plain inputs         numbers from a seed in place of what was computed
+    simpler dtypes       float16 and similar become float32
+    plain inputs         random numbers from a seed replace computed inputs
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ SIMPLER = (torch.float16, torch.bfloat16, torch.float64)
 
 
 def keep_a_half(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """One half of the calls; what it reads of the other is an input.
+    """Keep one half of the calls; values from the other half become inputs.
 
-    Both are tried at the same time, so where one fault lies in one place, shrinking compiles a
-    half, a quarter, ... and never anything as large as the whole again.
+    Both halves run concurrently.  So for a single local fault, shrinking compiles a half, a
+    quarter, ..., and never a graph as large as the original again.
     """
     names = [node.name for node in candidate.calls]
     middle = len(names) // 2
@@ -47,7 +47,7 @@ def keep_a_half(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
 
 
 def truncate_suffix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """Most of the calls, from the first."""
+    """Keep most of the calls, from the first."""
     names = [node.name for node in candidate.calls]
     for share in (0.75, 0.9):
         count = int(len(names) * share)
@@ -56,7 +56,7 @@ def truncate_suffix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
 
 
 def truncate_prefix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """Most of the calls, to the last; what they read of the others is an input."""
+    """Keep most of the calls, up to the last; values from removed calls become inputs."""
     names = [node.name for node in candidate.calls]
     for share in (0.25, 0.1):
         start = int(len(names) * share)
@@ -65,7 +65,7 @@ def truncate_prefix(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
 
 
 def bisect_nodes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """Keep a piece, or leave one out: pieces of a half of the calls, a quarter, ..."""
+    """Keep or remove a range of calls: a half of the calls, a quarter, ..."""
     names = [node.name for node in candidate.calls]
     pieces = 2
     while pieces <= 2 * len(names) - 1:
@@ -82,14 +82,14 @@ def bisect_nodes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
 
 
 def fewer_results(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """One result, and what it needs."""
+    """Keep one result and the nodes that it needs."""
     results = results_of(candidate)
     for name in results if len(results) > 1 else ():
         yield partial(with_results, candidate, {name})
 
 
 def smaller_sizes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """A dimension made shorter, wherever its length occurs."""
+    """Make a dimension shorter, wherever its length occurs."""
     for old in lengths(candidate):
         for new in dict.fromkeys((1, 2, 3, 8, old // 4, old // 2)):
             if 0 < new < old:
@@ -97,20 +97,20 @@ def smaller_sizes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
 
 
 def simpler_dtypes(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """float32 in place of other floats."""
+    """Use float32 for other float dtypes."""
     for old in SIMPLER:
         if any(isinstance(v, torch.Tensor) and v.dtype is old for v in candidate.inputs):
             yield partial(retyped, candidate, old, torch.float32)
 
 
 def plain_inputs(candidate: Candidate) -> Iterator[Callable[[], Candidate]]:
-    """Numbers that a script can make again."""
+    """Use inputs that a script can recreate."""
     if any(map(_can_be_plain, candidate.inputs)):
         yield lambda: candidate.with_inputs(tuple(map(plain, candidate.inputs)))
 
 
 def plain(value: Any) -> Any:
-    """A tensor from a seed in place of `value`, where it can be; `lab_text` says how to make it."""
+    """A tensor from a seed instead of `value`, if possible; `lab_text` is the code to create it."""
     if not _can_be_plain(value):
         return value
     made = eval(plain_text(value), {"torch": torch}).requires_grad_(value.requires_grad)
@@ -119,7 +119,7 @@ def plain(value: Any) -> Any:
 
 
 def _can_be_plain(value: Any) -> bool:
-    """Does it lie in memory row by row from the start of its storage, and was not made so yet?"""
+    """Is it contiguous at the start of its storage, and not yet created from a seed?"""
     if not isinstance(value, torch.Tensor) or hasattr(value, "lab_text"):
         return False
     if value.layout is not torch.strided or value.dtype.is_complex:
@@ -128,7 +128,7 @@ def _can_be_plain(value: Any) -> bool:
 
 
 def plain_text(value: torch.Tensor) -> str:
-    """How a script makes the tensor that `plain` puts in place of one."""
+    """The code with which a script creates the tensor of `plain`."""
     shape, dtype = tuple(value.shape), value.dtype
     seeded = "generator=torch.Generator().manual_seed(0)"
     if dtype.is_floating_point:
@@ -146,11 +146,11 @@ CUTTING: Mapping[str, Strategy] = {
     "bisect nodes": bisect_nodes,
     "fewer results": fewer_results,
 }
-"""Those that leave calls out."""
+"""The strategies that remove calls."""
 STRATEGIES: Mapping[str, Strategy] = {
     **CUTTING,
     "smaller sizes": smaller_sizes,
     "simpler dtypes": simpler_dtypes,
     "plain inputs": plain_inputs,
 }
-"""In the order in which they are tried; after a success that cuts, from the first again."""
+"""The strategies in order; after a success that removes calls, they start again."""

@@ -20,7 +20,7 @@ from inductor_lab.debug.blame.blame_result import Blame, Fault, StageRow, Verdic
 from inductor_lab.debug.blame.verdict import verdict_of
 from inductor_lab.debug.blame.watch_call import watch_with
 from inductor_lab.debug.compare.values import copied_call
-from inductor_lab.debug.isolate import Ended, Tell, apart
+from inductor_lab.debug.isolate import Ended, Tell, run_isolated
 from inductor_lab.stock.blame.stock_analysis import StockAnalysis
 from inductor_lab.stock.blame.stock_site import StockSite
 
@@ -48,7 +48,7 @@ def blame_stock(
         tell("checks")
         return verdict_of(name, seen, [StockAnalysis(each, limit) for each in seen.sites])
 
-    ended = apart(work, limit * COMPILE_LIMIT)
+    ended = run_isolated(work, limit * COMPILE_LIMIT)
     if ended.how == "returned":
         found: Blame = ended.value
         return replace(found, notes=(*found.notes, CALLED_OFTEN))
@@ -62,7 +62,7 @@ def _ended(name: str, ended: Ended) -> Blame:
     """Stock, or TorchDynamo, did not come to an end."""
     verdicts: dict[str, Verdict] = {"raised": "raises", "crashed": "crashes", "hung": "hangs"}
     verdict = verdicts[ended.how]
-    stage = str(ended.told[-1]) if ended.told else "compile"
+    stage = str(ended.messages[-1]) if ended.messages else "compile"
     says = str(ended).strip().split("\n")[0]
     fault = Fault(verdict, "all", stage, says)
     row = StageRow("all", stage, verdict, says)

@@ -23,7 +23,7 @@ from inductor_lab.debug.blame.stages import Difference, first_lost, run_graph, s
 from inductor_lab.debug.compare.compare_results import first_wrong, judge_all, worst_ulp
 from inductor_lab.debug.compare.precision import Judged
 from inductor_lab.debug.compare.values import Outcome, copies, tangent, widened
-from inductor_lab.debug.isolate import Tell, apart
+from inductor_lab.debug.isolate import Tell, run_isolated
 from inductor_lab.stock.blame.record_stages import Snapshot, numbers
 from inductor_lab.stock.blame.stock_site import StockSite, Traced
 from inductor_lab.stock.blame.wrapper_run import (
@@ -193,8 +193,8 @@ class StockAnalysis(Findings[StockSite]):
         def work(tell: Tell) -> WrapperChecks:
             return WrapperRun(wrapper, graph, given, tell).run()
 
-        ended = apart(work, self.limit)
-        kernels = [name for name in ended.told if isinstance(name, str)]
+        ended = run_isolated(work, self.limit)
+        kernels = [name for name in ended.messages if isinstance(name, str)]
         if ended.how == "returned":
             return self._judged_code(where, ended.value, graph, kernels)
         verdicts: dict[str, Verdict] = {"crashed": "crashes", "hung": "hangs"}
