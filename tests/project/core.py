@@ -25,7 +25,8 @@ HEAD = "| file | lines | what it does |\n|---|---:|---|"
 COMPILER = "inductor_lab.compiler"
 REFUSED = (
     *(f"inductor_lab.{tool}" for tool in (
-        "bench", "cli", "course", "debug", "distributed", "notebook", "saved", "stock", "widgets",
+        "bench", "cli", "course", "debug", "distributed", "mini", "notebook", "saved", "stock",
+        "widgets",
     )),
     f"{COMPILER}.accelerate", f"{COMPILER}.codegen.attention", f"{COMPILER}.codegen.triton",
     f"{COMPILER}.runtime.triton", "triton",

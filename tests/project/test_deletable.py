@@ -17,7 +17,8 @@ COMPILER = "inductor_lab.compiler"
 TOOLS = tuple(
     f"inductor_lab.{name}"
     for name in (
-        "bench", "cli", "course", "debug", "distributed", "notebook", "saved", "stock", "widgets",
+        "bench", "cli", "course", "debug", "distributed", "mini", "notebook", "saved", "stock",
+        "widgets",
     )
 )  # fmt: skip
 TRITON = (f"{COMPILER}.codegen.triton", f"{COMPILER}.runtime.triton", "triton")

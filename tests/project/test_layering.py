@@ -41,7 +41,8 @@ OVER_ALL_PHASES = {"pipeline", "records", "overrides", "accelerators"}
 
 # Folders that stand above the whole compiler.
 ABOVE = {
-    "api", "bench", "contracts", "course", "debug", "distributed", "notebook", "saved", "stock"
+    "api", "bench", "contracts", "course", "debug", "distributed", "mini", "notebook", "saved",
+    "stock",
 }  # fmt: skip
 
 

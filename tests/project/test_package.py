@@ -33,8 +33,9 @@ def test_widgets_are_a_part_of_the_package() -> None:
 
 
 def test_entry_points_exist() -> None:
-    (backend,) = entry_points(group="torch_dynamo_backends", name="inductor_lab")
-    assert callable(backend.load())
+    for name in ("inductor_lab", "inductor_lab_mini"):
+        (backend,) = entry_points(group="torch_dynamo_backends", name=name)
+        assert callable(backend.load())
     (script,) = entry_points(group="console_scripts", name="inductor-lab")
     assert callable(script.load())
 
