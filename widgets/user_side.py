@@ -88,7 +88,8 @@ def breaks_view(capture: Capture, links: Links) -> View:
 
 def _break_detail(found: GraphBreak) -> list[tuple[str, str, str]]:
     stack = [("called from", str(span), span.code) for span in found.user_stack]
-    return [("what happened", found.explanation, ""), *stack]
+    link = [("documentation", found.link, "")] if found.link else []
+    return [("what happened", found.explanation, ""), *link, *stack]
 
 
 def bytecode_views(capture: Capture) -> list[View]:

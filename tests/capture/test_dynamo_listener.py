@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import re
 import sys
 
 import pytest
@@ -66,6 +67,9 @@ def test_a_graph_break_has_reason_hint_and_stack(capsys):
     assert (found.span.file, found.span.line) == (HERE, 15)
     assert found.user_stack[-1].code == 'print("between")'
     assert "hint: " in str(found)
+    assert re.fullmatch(r"GB\d{4}", found.code)
+    assert found.link.endswith(f"/{found.code.lower()}.html")
+    assert str(found).endswith(f"{found.code}: {found.link}")
     with pytest.raises(NotRunnable, match="2 graphs"):
         capture.run(torch.ones(4))
 

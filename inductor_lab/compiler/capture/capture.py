@@ -50,7 +50,10 @@ class Guard:
 @dataclass(frozen=True)
 class GraphBreak:
     """A place where capture stopped, the reason, and possible fixes; `user_stack` has the outermost
-    frame first."""
+    frame first.
+
+    link   the page of PyTorch's documentation about this kind of graph break
+    """
 
     reason: str
     explanation: str
@@ -58,12 +61,19 @@ class GraphBreak:
     span: Span | None
     user_stack: tuple[Span, ...]
     compile_id: str
+    link: str = ""
+
+    @property
+    def code(self) -> str:
+        """PyTorch's code of this kind of graph break, such as `GB0059`; "" if it has none."""
+        return self.link.rpartition("/")[2].partition(".")[0].upper()
 
     def __str__(self) -> str:
         lines = [f"graph break: {self.reason}"]
         lines += [f"  {self.span.code}    {self.span}"] if self.span else []
         lines += [f"  {self.explanation}"] if self.explanation else []
-        return "\n".join(lines + [f"  hint: {hint}" for hint in self.hints])
+        lines += [f"  hint: {hint}" for hint in self.hints]
+        return "\n".join(lines + ([f"  {self.code}: {self.link}"] if self.link else []))
 
 
 @dataclass(frozen=True)

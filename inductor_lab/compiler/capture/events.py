@@ -201,6 +201,7 @@ def _graph_break(event: Event) -> GraphBreak:
         span=stack[-1] if stack else None,
         user_stack=stack,
         compile_id=event.compile_id,
+        link=_after("please visit:", head).partition(" ")[0],
     )
 
 
