@@ -1,6 +1,7 @@
 """Blame of random programs ends in a verdict; `python -m tests.fuzz.blame` does 500.
 
-Blame of stock reports no fault for programs that stock compiles correctly.
+Blame of stock reports no fault for programs that stock compiles correctly;
+`python -m tests.fuzz.blame_stock` tries more.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def check_stock(count: int, seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_stock_is_not_blamed_for_correct_programs() -> None:
+def test_stock_is_not_blamed_for_a_correct_program() -> None:
     check_stock(1, 3)
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_stock_is_not_blamed_for_two_hundred_correct_programs() -> None:
-    check_stock(200, 1)
+def test_stock_is_not_blamed_for_twelve_correct_programs() -> None:
+    check_stock(12, 1)
