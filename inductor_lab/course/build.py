@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,9 +34,25 @@ def copy_for_students(folder: Path) -> None:
     exists, CannotWrite if it cannot be created."""
     if folder.exists():
         raise BadArguments(f"{folder} is there already", todo="give another folder")
-    spared = shutil.ignore_patterns(".*", "__pycache__", "instructor", "source")
+    spared = shutil.ignore_patterns(".*", "__pycache__", *INSTRUCTORS)
     with write_errors(folder, "notebooks"):
         shutil.copytree(own_folder(), folder, ignore=spared)
+
+
+INSTRUCTORS = ("source", "instructor")
+"""Folders below `notebooks/` with solutions, which are not installed."""
+
+
+def instructor_archive(folder: Path, path: Path) -> Path:
+    """Write what instructors have and students do not, the sources and the solved labs, as one
+    `.tar.gz`.  Raises BadArguments if there are no sources, CannotWrite if it cannot be written."""
+    sources(folder)
+    with write_errors(path, "archive"), tarfile.open(path, "w:gz") as archive:
+        for name in INSTRUCTORS:
+            for each in sorted((folder / name).rglob("*")):
+                if each.suffix in (".md", ".ipynb") and ".ipynb_checkpoints" not in each.parts:
+                    archive.add(each, f"notebooks/{each.relative_to(folder).as_posix()}")
+    return path
 
 
 def sources(folder: Path) -> list[Source]:
@@ -43,7 +60,8 @@ def sources(folder: Path) -> list[Source]:
     paths = sorted((folder / SOURCES).glob("*.md"))
     found = [read_source(path) for path in paths if path.stem != "glossary"]
     if not found:
-        raise BadArguments(f"no sources in {folder / SOURCES}", todo="--folder names notebooks/")
+        todo = "unpack the instructors' archive, and name its notebooks/ with --folder"
+        raise BadArguments(f"no sources in {folder / SOURCES}", todo=todo)
     return found
 
 

@@ -1,33 +1,40 @@
-"""Check a student's function in a separate process, with a time limit.
+"""Check a student's function, with limits, and say what is wrong in a sentence.
 
     course.check("1.1", stack_machine)
     ✗ 1.1 A stack machine: 0 of 2 points
       f(a, b) = a - b with a=1, b=0: 1 was expected, the machine gave -1
 
-The function runs in a copy of this process, so an endless loop, a crash or a changed global does
-not affect this process.
+The function runs in another process (`debug/untrusted`), which returns its outputs and nothing
+else.  They are judged in a copy of this process, so an endless loop, a crash or a changed global
+stays in those two.
 """
 
 from __future__ import annotations
 
-import faulthandler
 import html
-import re
-import sys
-import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from inductor_lab.compiler.base.errors import BadArguments
-from inductor_lab.course.exercise import EXERCISES, Exercise, in_order
+from inductor_lab.course.exercise import PRACTICE, Exercise, exercises, in_order
+from inductor_lab.course.given.classes import CLASSES
 from inductor_lab.course.language import language, say
-from inductor_lab.course.lines import file_of, line_now, line_text
+from inductor_lab.course.lines import line_in
 from inductor_lab.course.pictures import Picture
 from inductor_lab.course.scores import points_text, record
-from inductor_lab.debug.isolate import Ended, Tell, run_isolated
+from inductor_lab.debug.isolate import can_fork, run_isolated
+from inductor_lab.debug.untrusted import (
+    Limits,
+    Process,
+    Raised,
+    Stopped,
+    copy_of_this_process,
+)
 
-_IN_TRACE = re.compile(r'File "([^"]+)", line (\d+) in')
+SLACK = 60.0
+"""Seconds that a judge may take beyond the limit of the solution."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +42,10 @@ class Verdict:
     """The result of one check: `print` writes it, a notebook draws it.
 
     points   earned, of `possible`
-    message  a sentence that explains the missing points; "" if there are none
-    case     the smallest failing case
-    printed  the output that the function itself printed
-    picture  a picture of the failure, if one helps
+    message  why not all of them, in a sentence; "" if there is nothing to say
+    case     a case that went wrong, made small where the exercise can do that
+    printed  what the function itself printed
+    picture  what went wrong, drawn, where a picture helps
     """
 
     name: str
@@ -81,66 +88,93 @@ class Verdict:
         )
 
 
-def check(name: str, solution: Any, *, seed: int = 0) -> Verdict:
-    """Check a solution on random cases, and record its points on the board.
+def check(name: str, solution: Any) -> Verdict:
+    """Judge a solution on random cases, and put its points on the board.
 
     Raises BadArguments if the exercise does not exist.
     """
-    if name not in EXERCISES:
-        known = ", ".join(in_order())
-        raise BadArguments(say("there is no exercise {n}", n=name), todo=known)
-    asked = EXERCISES[name]
-    ended = run_isolated(lambda tell: _judged(asked, solution, seed, tell), asked.limit)
-    title = asked.title[language() == "zh"]
-    message = _message(ended, asked, solution)
-    found = ended.value if ended.how == "returned" else None
-    case, picture = found[1:] if found else ("", None)
-    points = 0 if message else asked.points
-    printed = ended.printed if ended.how == "returned" else ""
-    record(name, points, asked.points)
-    return Verdict(name, title, points, asked.points, message, case, printed, picture)
+    asked = exercise_named(name)
+    if can_fork():
+        limits = Limits(asked.limit)
+        verdict = judged(asked, lambda: copy_of_this_process(solution, limits, CLASSES), PRACTICE)
+    else:
+        verdict = _verdict(asked, *_judged_here(asked, solution))
+    record(name, verdict.points, asked.points)
+    return verdict
 
 
-def _judged(asked: Exercise, solution: Any, seed: int, tell: Tell) -> Any:
-    """In the copy: the reason, the case and its picture, or None."""
-    # a crash writes its line
-    faulthandler.enable(sys.stdout, all_threads=False)
-    # show a warning of the student's code without paths
-    warnings.filterwarnings("ignore", module=r"inductor_lab\.course\.")
-    warnings.formatwarning = lambda told, kind, *_, **__: f"{kind.__name__}: {told}\n"
-    watched, over = threading.get_ident(), threading.Event()
+def exercise_named(name: str) -> Exercise:
+    """Raises BadArguments for an exercise that does not exist."""
+    if name not in exercises():
+        what = say("there is no exercise {n}", n=name)
+        raise BadArguments(what, todo=", ".join(in_order()))
+    return exercises()[name]
 
-    def watch() -> None:
-        while not over.wait(asked.limit / 8):
-            if line := line_now(watched, solution):
-                tell(line)
 
-    threading.Thread(target=watch, daemon=True).start()
+def judged(asked: Exercise, start: Callable[[], Process], seed: int | str) -> Verdict:
+    """Judge what a process offers.  `start` begins it, and this process never runs its code.
+
+    The judge works in a copy of this process, because it compiles, and may change settings.
+    """
+    ended = run_isolated(lambda _: _judged(asked, start, seed), asked.limit + SLACK)
+    if ended.how == "returned":
+        return _verdict(asked, *ended.value)
+    how = {"hung": say("the check takes too long"), "raised": f"{ended.kind}: {ended.value}"}
+    reason = how.get(ended.how, ended.kind)
+    return _verdict(asked, say("the check cannot go on with what you give: {e}", e=reason))
+
+
+Judged = tuple[str, str, Picture | None, str]
+"""What is wrong, "" if nothing is; the case, its picture, and what was printed."""
+
+
+def _judged(asked: Exercise, start: Callable[[], Process], seed: int | str) -> Judged:
+    _quiet()
+    with start() as process:
+        try:
+            found = _first_wrong(asked, process.begin(), seed)
+            return *found, process.said
+        except Stopped as stopped:
+            return _stopped(stopped, asked, process.file), "", None, ""
+        except Raised as raised:  # before there is any solution
+            return say("the check ended with {k}: {v}", k=raised.kind, v=raised.text), "", None, ""
+
+
+def _judged_here(asked: Exercise, solution: Any) -> Judged:
+    """Where no process can be forked."""
+    return *_first_wrong(asked, solution, PRACTICE), ""
+
+
+def _first_wrong(asked: Exercise, solution: Any, seed: int | str) -> tuple[Any, Any, Any]:
     try:
         wrong = asked.first_wrong(solution, seed)
     except NotImplementedError:
-        return "not begun", "", None
-    finally:
-        over.set()
+        return say("not begun yet: replace the last line of the stub"), "", None
     if wrong is None:
-        return None
+        return "", "", None
     return wrong.reason, asked.told(wrong.case), asked.drawn(solution, wrong.case)
 
 
-def _message(ended: Ended, asked: Exercise, solution: Any) -> str:
-    """A sentence that says what is wrong; "" if nothing is."""
-    if ended.how == "hung":
-        return say(
-            "still running after {s:.0f} s: does it end?{w}",
-            s=asked.limit, w=ended.messages[-1] if ended.messages else "",
-        )
-    if ended.how == "crashed":
-        found = [m for m in _IN_TRACE.findall(ended.printed) if m[0] == file_of(solution)]
-        where = line_text(*found[0]) if found else ""
-        return say("it ended its process ({k}){w}", k=ended.kind, w=where)
-    if ended.how == "raised":
-        return say("the check ended with {k}: {v}", k=ended.kind, v=ended.value)
-    text: str = ended.value[0] if ended.value else ""
-    if text == "not begun":
-        return say("not begun yet: replace the last line of the stub")
-    return text
+def _quiet() -> None:
+    """Warnings of a judge that handles what it cannot use are not the student's."""
+    warnings.filterwarnings("ignore", module=r"inductor_lab\.course\.")
+    warnings.formatwarning = lambda told, kind, *_, **__: f"{kind.__name__}: {told}\n"
+
+
+def _verdict(asked: Exercise, message: str, case: str = "", picture: Picture | None = None,
+             printed: str = "") -> Verdict:  # fmt: skip
+    points = 0 if message else asked.points
+    title = asked.title[language() == "zh"]
+    return Verdict(asked.name, title, points, asked.points, message, case, printed, picture)
+
+
+def _stopped(stopped: Stopped, asked: Exercise, file: str) -> str:
+    """Why a process gives no answer any more, with the student's line."""
+    line = line_in(stopped.frames[::-1], file)
+    if stopped.how == "hung":
+        return say("still running after {s:.0f} s: does it end?{w}", s=asked.limit, w=line)
+    if stopped.how == "memory":
+        return say("it takes more memory than a check allows{w}", w=line)
+    if stopped.how == "malformed":
+        return say("what it returned cannot be read")
+    return say("it ended its process ({k}){w}", k=stopped.kind, w=line)

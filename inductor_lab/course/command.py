@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from inductor_lab.compiler.base.display import draw
-from inductor_lab.course.build import build, own_folder
+from inductor_lab.course.build import build, instructor_archive, own_folder
 from inductor_lab.course.language import LANGUAGES, language
 from inductor_lab.course.lesson import pairs, read_lesson
 from inductor_lab.course.nbgrader import export
@@ -26,6 +26,8 @@ def command(arguments: Sequence[str]) -> str:
         found = times(given.folder, given.names, print)
         slow = sum(cell.seconds > LIMIT for each in found for cell in each.cells)
         return f"{sum(len(each.cells) for each in found)} cells, {slow} over {LIMIT:.0f} s"
+    if given.what == "instructor":
+        return str(instructor_archive(given.folder, given.output))
     if given.what == "bundle":
         return _bundle(given)
     return _told(export(given.folder, given.into, given.language), "files written")
@@ -44,6 +46,9 @@ def _parser() -> argparse.ArgumentParser:
     nbgrader.add_argument("--folder", type=Path, default=own_folder(), help="of the sources")
     nbgrader.add_argument("into", type=Path, metavar="FOLDER", help="of the course")
     nbgrader.add_argument("--language", choices=LANGUAGES, default=language())
+    teachers = commands.add_parser("instructor", help="solutions and sources, as an archive")
+    teachers.add_argument("--folder", type=Path, default=own_folder(), help="of the sources")
+    teachers.add_argument("-o", "--output", type=Path, default=Path("instructor.tar.gz"))
     bundle = commands.add_parser("bundle", help="a notebook that was run, as one HTML file")
     bundle.add_argument("notebook", type=Path, help="with its outputs")
     bundle.add_argument("-o", "--output", type=Path, default=Path("lesson.html"))

@@ -1,11 +1,13 @@
-"""An exercise: random cases, a judge, and the smallest case for which a solution is wrong.
+"""An exercise: random cases, a judge, and a case that a solution gets wrong, made small.
 
     @exercise("1.1", "A stack machine", "栈式虚拟机", points=2)
     class StackMachine(Exercise):
         def cases(self, draw): ...            random cases, small ones first
         def judge(self, solution, case): ...  None, or a sentence that says what is wrong
-        def smaller(self, case): ...          smaller cases to try instead
-        def picture(self, solution, case): .. a picture of the failure, if one helps
+                                              `solution` is in another process: it is called
+                                              there, and its outputs are judged here
+        def smaller(self, case): ...          cases to try in its place
+        def picture(self, solution, case): .. what went wrong, drawn, if a picture helps
 
 MiniTorch: tests as the contract of a module.  QuickCheck (Claessen and Hughes 2000): properties on
 random values, and shrinking.
@@ -14,6 +16,7 @@ random values, and shrinking.
 from __future__ import annotations
 
 import copy
+import importlib
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,17 +25,20 @@ from typing import Any, ClassVar
 
 from inductor_lab.compiler.base.errors import CompilerDefect
 from inductor_lab.course.language import say
-from inductor_lab.course.lines import line_of
+from inductor_lab.course.lines import line_in, line_of
 from inductor_lab.course.order import hint
 from inductor_lab.course.pictures import Picture
+from inductor_lab.debug.untrusted import Raised, RemoteObject, Stopped
 
+PRACTICE = 0
+"""The seed of cases in a student's own notebook.  Graded cases have a secret one."""
 SHRINKS = 400
 """So many smaller cases are tried."""
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """The smallest failing case that was found, and the reason of the failure."""
+    """A case that a solution gets wrong, the smallest that was found, and how."""
 
     case: Any
     reason: str
@@ -79,8 +85,11 @@ class Exercise:
         except Exception:
             return None
 
-    def first_wrong(self, solution: Any, seed: int = 0) -> Wrong | None:
-        """Try all cases; returns the first failing one, reduced as far as possible."""
+    def first_wrong(self, solution: Any, seed: int | str = PRACTICE) -> Wrong | None:
+        """Try all cases; the first that fails, made small by `smaller`.
+
+        Raises NotImplementedError for a stub, and Stopped where the solution's process is over.
+        """
         for case in self.cases(random.Random(seed)):
             reason = self._tried(solution, case)
             if reason is not None:
@@ -97,20 +106,7 @@ class Exercise:
         except NotImplementedError:
             raise
         except (Exception, SystemExit) as error:
-            own = error.__cause__ if isinstance(error, CompilerDefect) else None
-            raised: BaseException = own or error  # in a phase that the student wrote
-            if isinstance(raised, NotImplementedError):
-                raise raised from None
-            where = line_of(raised.__traceback__, solution)
-            said = f"{type(raised).__name__}: {raised}"
-            if where:
-                told = say("it raised {e}{w}", e=said, w=where)
-                return f"{told}\n{hint(raised)}" if isinstance(raised, NameError) else told
-            told = say("the check cannot go on with what you give: {e}", e=said)
-            if callable(solution):
-                return told
-            itself = say("give the function or class itself, without calling it")
-            return f"{told}\n{itself}"
+            return explained(error, solution)
 
     def _shrunk(self, solution: Any, wrong: Wrong) -> Wrong:
         tries = 0
@@ -126,6 +122,43 @@ class Exercise:
         return wrong
 
 
+def explained(error: BaseException, solution: Any) -> str:
+    """A sentence for what a judge raised.  Raises NotImplementedError for a stub, Stopped for a
+    process that is over."""
+    chain = list(_chain(error))
+    for stopped in chain:
+        if isinstance(stopped, Stopped):
+            raise stopped from None
+    raised = next((one for one in chain if isinstance(one, Raised)), None)
+    if raised is not None and "NotImplementedError" in raised.mro:
+        raise NotImplementedError from None
+    where, said, name = "", f"{type(error).__name__}: {error}", ""
+    if raised is not None:
+        where, name = line_in(raised.frames, raised.file), raised.name
+        said = said if raised.kind == "CallFailed" else str(raised)
+    elif not isinstance(solution, RemoteObject):  # it runs in this process
+        own = (error.__cause__ if isinstance(error, CompilerDefect) else None) or error
+        where, said = line_of(own.__traceback__, solution), f"{type(own).__name__}: {own}"
+        name = str(own.name or "") if isinstance(own, NameError) else ""
+    if where:
+        told = say("it raised {e}{w}", e=said, w=where)
+        return f"{told}\n{hint(name)}" if name else told
+    told = say("the check cannot go on with what you give: {e}", e=said)
+    if callable(solution):
+        return told
+    itself = say("give the function or class itself, without calling it")
+    return f"{told}\n{itself}"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An exception, and those that it wraps."""
+    seen = set[int]()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
 _KNOWN = ("builtins", "collections", "inductor_lab", "numpy", "sympy", "torch")
 """Packages whose classes compare values as everybody expects."""
 
@@ -133,9 +166,15 @@ EXERCISES: dict[str, Exercise] = {}
 """All exercises, by name; filled by `labs/`."""
 
 
+def exercises() -> dict[str, Exercise]:
+    """All exercises, by name."""
+    importlib.import_module("inductor_lab.course.labs")
+    return EXERCISES
+
+
 def in_order() -> list[str]:
-    """The names of the exercises in the order of the course: 9.5 before 10.1."""
-    return sorted(EXERCISES, key=lambda name: [int(part) for part in name.split(".")])
+    """Their names in the order of the course: 9.5 before 10.1."""
+    return sorted(exercises(), key=lambda name: [int(part) for part in name.split(".")])
 
 
 def exercise(
@@ -150,6 +189,15 @@ def exercise(
         return made
 
     return register
+
+
+def run_there(solution: Any, function: str, *args: Any) -> Any:
+    """Call `module:function` in the process of a solution: what it returns is what that process
+    says, and needs a judge like any output."""
+    if isinstance(solution, RemoteObject):
+        return solution.process.run(function, *args)
+    module, _, name = function.partition(":")
+    return getattr(importlib.import_module(module), name)(*args)
 
 
 def given(*values: Any) -> tuple[Any, ...]:
@@ -172,11 +220,13 @@ def expected(what: type | tuple[type, ...], found: Any) -> str | None:
         return say("it should return {names}, it returned None (no `return`?)", names=names)
     return say(
         "it should return {names}, it returned a value of type {got}",
-        names=names, got=type(found).__name__,
+        names=names, got=found.kind if isinstance(found, RemoteObject) else type(found).__name__,
     )
 
 
 def _equals_as_it_likes(found: Any) -> bool:
+    if isinstance(found, RemoteObject):
+        return True
     decides = next(kind for kind in type(found).__mro__ if "__eq__" in vars(kind))
     if decides.__module__.partition(".")[0] not in _KNOWN:
         return True

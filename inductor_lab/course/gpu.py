@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import torch
@@ -91,6 +91,20 @@ def run_kernel(
     except InterpreterError as wrapped:
         raise (wrapped.__cause__ or wrapped) from None
     return trace
+
+
+def launched(
+    kernel: Any, grid: tuple[int, ...], x: torch.Tensor, out: torch.Tensor,
+    more: tuple[Any, ...], block: int,
+) -> tuple[torch.Tensor, str, list[tuple[Any, ...]]]:  # fmt: skip
+    """Run a kernel of an exercise: what it stored, where it left its tensors ("" if it did not),
+    and its accesses as tuples."""
+    outside = ""
+    try:
+        trace = run_kernel(kernel, grid, x, out, *more, BLOCK=block)
+    except Outside as reason:
+        trace, outside = reason.trace, str(reason)
+    return out, outside, [astuple(access) for access in trace.accesses]
 
 
 @contextlib.contextmanager

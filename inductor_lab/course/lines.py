@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import linecache
-import sys
 import types
+from collections.abc import Sequence
 from typing import Any
 
 from inductor_lab.course.language import say
-
-
-def file_of(solution: Any) -> str:
-    """The file or cell that contains a function, a class or a kernel (`@triton.jit`); "" for other
-    objects."""
-    functions = vars(solution).values() if isinstance(solution, type) else [
-        getattr(solution, "fn", solution)
-    ]  # fmt: skip
-    found = [f.__code__.co_filename for f in functions if isinstance(f, types.FunctionType)]
-    return found[0] if found else ""
+from inductor_lab.debug.untrusted.remote import Frame
+from inductor_lab.debug.untrusted.serve import file_of
 
 
 def line_of(trace: types.TracebackType | None, solution: Any) -> str:
@@ -30,17 +22,13 @@ def line_of(trace: types.TracebackType | None, solution: Any) -> str:
     return found
 
 
-def line_now(thread: int, solution: Any) -> str:
-    """The line of the student's code that a thread is executing."""
-    frame, where = sys._current_frames().get(thread), file_of(solution)
-    while frame is not None:
-        if frame.f_code.co_filename == where:
-            return line_text(where, frame.f_lineno)
-        frame = frame.f_back
-    return ""
+def line_in(frames: Sequence[Frame], file: str) -> str:
+    """The last of these frames that is in the student's file or cell."""
+    found = [(number, text) for name, number, text in frames if name == file]
+    return line_text(file, *found[-1]) if found else ""
 
 
-def line_text(path: str, number: int | str) -> str:
-    """A line with its number, to be printed below a message."""
-    text = linecache.getline(path, int(number)).strip()
+def line_text(path: str, number: int, text: str = "") -> str:
+    """A line with its number, to stand below a message."""
+    text = text or linecache.getline(path, number).strip()
     return say("\nin line {n}: {t}", n=number, t=text)

@@ -1,22 +1,26 @@
 """The labs as assignments of nbgrader: `inductor-lab course nbgrader FOLDER`.
 
-FOLDER/nbgrader_config.py               written once; the teacher may edit it
+FOLDER/nbgrader_config.py               written once, then the teacher's own
+FOLDER/secret_seed                      written once: graded cases are drawn from it
 FOLDER/source/01_capture/01_capture.ipynb
 
-An exercise becomes two cells.  The student's cell contains the stub, and below it the solution
-between two marks, which nbgrader removes.  The cell of the check is locked and returns the points:
-nbgrader uses a number that a cell returns as its grade.
+An exercise becomes two cells.  The student's holds the stub, and below it the solution between two
+marks, where nbgrader cuts it out.  The check's is locked.  When it is graded, `nbgrader_judge.py`
+writes the points there: nbgrader takes a number that a cell returns as its grade.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from inductor_lab.compiler.base.display import write_errors
 from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course.build import Cell, file_text, sources, write_changed
-from inductor_lab.course.exercise import EXERCISES
+from inductor_lab.course.exercise import exercises
 from inductor_lab.course.language import LANGUAGES, Language
 from inductor_lab.course.source import Block, Source
 
@@ -24,17 +28,21 @@ CONFIG = "nbgrader_config.py"
 CONFIG_TEXT = '''\
 """Written once by `inductor-lab course nbgrader`; yours to change."""
 
-import os
+from pathlib import Path
+
+from inductor_lab.course.nbgrader_judge import use
 
 c = get_config()  # noqa: F821
 c.CourseDirectory.course_id = "inductor_lab"
 # The stub stands above the solution, so nothing takes the solution's place.
 c.ClearSolutions.code_stub = {"python": ""}
-# Seconds for a cell: longer than the limit of every check, which tells of endless loops itself.
-c.Execute.timeout = 300
-# Each graded notebook has a board of its own, in the folder that it runs in.
-os.environ["INDUCTOR_LAB_COURSE_FILE"] = "board.json"
+# Submitted code runs in confined processes, and is judged with the secret of this folder.
+use(c, Path(__file__).parent)
+# Folders that submitted code cannot read, besides this one: add the exchange.
+c.Judge.hidden = []
 '''
+SECRET = "secret_seed"
+"""The file with a course's secret, beside its configuration."""
 _CHECK = re.compile(r'course\.check\("([\d.]+)", (\w+)\)')
 
 
@@ -48,13 +56,20 @@ def export(folder: Path, into: Path, language: Language) -> list[Path]:
     files = [(f"source/{lab.stem}/{lab.stem}.ipynb", assignment(lab, language)) for lab in labs]
     if not (into / CONFIG).exists():
         files.insert(0, (CONFIG, CONFIG_TEXT))
-    return write_changed(into, files)
+    written = write_changed(into, files)
+    if not (into / SECRET).exists():
+        with write_errors(into / SECRET, "secret"):
+            opened = os.open(into / SECRET, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(opened, "w", encoding="ascii") as file:
+                file.write(secrets.token_hex(16))
+        written.append(into / SECRET)
+    return written
 
 
 def assignment(lab: Source, language: Language) -> str:
     """The teacher's notebook of a lab, with solutions and nbgrader's metadata for each cell."""
     checked = sorted(found[1] for block in lab.blocks if (found := _CHECK.fullmatch(block.text)))
-    wanted = sorted(name for name in EXERCISES if name.startswith(f"{lab.number}."))
+    wanted = sorted(name for name in exercises() if name.startswith(f"{lab.number}."))
     if checked != wanted:
         what = f"it checks {', '.join(checked)}; the exercises are {', '.join(wanted)}"
         raise UnreadableFile(what, f"lab {lab.stem}", "one cell `course.check(...)` for each")
@@ -73,7 +88,7 @@ def _cells(blocks: tuple[Block, ...], language: Language) -> Iterator[Cell]:
             name, solution = found.groups()
             text = f'display(verdict := course.check("{name}", {solution}))\nverdict.points'
             about = _about(f"check-{name.replace('.', '-')}", "grade", "locked")
-            about["nbgrader"]["points"] = EXERCISES[name].points
+            about["nbgrader"]["points"] = exercises()[name].points
             yield Cell("code", text, about)
         elif block.kind not in LANGUAGES:
             yield Cell("code", block.text)

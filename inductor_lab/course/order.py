@@ -18,12 +18,12 @@ def watch() -> None:
 def _tell(result: Any) -> None:
     error = result.error_in_exec
     if isinstance(error, NameError) and error.name:
-        print(hint(error))
+        print(hint(error.name))
 
 
-def hint(error: NameError) -> str:
-    """A hint for a name that is not defined."""
+def hint(name: str) -> str:
+    """What to do about a name that is not there."""
     return say(
         "`{name}` is not defined: run the cells above, from the first one on, or check the name",
-        name=error.name,
+        name=name,
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 import platformdirs
 
-from inductor_lab.course.exercise import EXERCISES, in_order
+from inductor_lab.course.exercise import exercises, in_order
 from inductor_lab.course.language import language, say
 
 VARIABLE = "INDUCTOR_LAB_COURSE_FILE"
@@ -98,7 +98,7 @@ def board(lab: int | None = None) -> Board:
     known, rows = scores(), []
     for name in in_order():
         if lab is None or name.partition(".")[0] == str(lab):
-            asked, got = EXERCISES[name], known.get(name, {})
+            asked, got = exercises()[name], known.get(name, {})
             earned, tries = int(got.get("points", 0)), int(got.get("tries", 0))
             rows.append((name, asked.title[language() == "zh"], earned, asked.points, tries))
     return Board(tuple(rows))

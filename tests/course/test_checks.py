@@ -21,7 +21,7 @@ import inductor_lab as lab
 from inductor_lab import course
 from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.course import exercise, order
-from inductor_lab.course.labs.capture import OPERATIONS
+from inductor_lab.course.given.capture import OPERATIONS
 from inductor_lab.course.language import VARIABLE
 from tests.course.wrong import WRONG
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from inductor_lab import course
-from inductor_lab.course.labs.fusion import refused
+from inductor_lab.course.given.fusion import refused
 from inductor_lab.debug.doctor import NO_TRITON, _compiler
 
 triton = pytest.importorskip("triton")

@@ -1,4 +1,4 @@
-"""A lab goes all the way through the real nbgrader: three students, points and feedback."""
+"""A lab goes all the way through the real nbgrader: five students, points and feedback."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from inductor_lab.cli import main
 from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course import EXERCISES
 from inductor_lab.course.build import sources
-from inductor_lab.course.nbgrader import CONFIG, assignment
+from inductor_lab.course.nbgrader import CONFIG, SECRET, assignment
 from inductor_lab.course.source import read_source
+from inductor_lab.debug.untrusted.confine import confinable
 from tests.course import wrong
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
@@ -54,7 +55,7 @@ class Course:
                 f"--Exchange.root={self.exchange}",
                 "--ExchangeCollect.check_owner=False"]  # fmt: skip
         what += [f"--CourseDirectory.student_id={student}"] if student else []
-        done = subprocess.run(what, cwd=at, env=env, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(what, cwd=at, env=env, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -92,16 +93,48 @@ def first(student_answer: str) -> dict[str, str]:
     return own | {next(iter(own)): student_answer}
 
 
+ENDLESS = "def stack_machine(instructions, arguments):\n    while True:\n        pass"
+CHEAT = '''
+import os, sys
+from inductor_lab import course
+from inductor_lab.course import checking
+
+def right(name, *_):
+    points = {"1.1": 2, "1.2": 3, "1.3": 2, "1.4": 3, "1.5": 2, "1.6": 2}[name]
+    return checking.Verdict(name, "", points, points)
+
+course.check = checking.check = right
+for module in list(sys.modules.values()):
+    if hasattr(module, "EXERCISES"):
+        module.EXERCISES.clear()
+
+def stack_machine(*_):
+    frame = sys._getframe()
+    while frame is not None:
+        for value in list(frame.f_locals.values()):
+            if callable(getattr(value, "_write", None)):
+                value._write(b"right")
+        frame = frame.f_back
+    os._exit(0)
+
+record = make_guard = split = whole = compiles = stack_machine
+'''
+
+
 @needs_nbgrader
-def test_three_students_get_their_points_and_feedback(tmp_path: Path) -> None:
+@pytest.mark.skipif(not confinable(), reason="no Landlock on this machine")
+def test_five_students_get_their_points_and_feedback(tmp_path: Path) -> None:
+    """Honest, empty, wrong, hanging, cheating."""
     course = Course(tmp_path)
     name = wrong.swapped_operands.__name__
     text = inspect.getsource(wrong.swapped_operands).replace(name, "stack_machine")
     course.submit("full", answers())
     course.submit("stub", {})
     course.submit(
-        "wrong", first(f"from inductor_lab.course.labs.capture import OPERATIONS\n{text}")
+        "wrong", first(f"from inductor_lab.course.given.capture import OPERATIONS\n{text}")
     )
+    course.submit("hanging", first(ENDLESS))
+    course.submit("cheating", dict.fromkeys(answers(), CHEAT))
     course("collect", LAB)
     course("autograde", LAB)
     course("generate_feedback", LAB)
@@ -109,7 +142,7 @@ def test_three_students_get_their_points_and_feedback(tmp_path: Path) -> None:
     course("export")
     lost = EXERCISES["1.1"].points
     assert scores(course.teacher / "grades.csv") == {
-        "full": TOTAL, "stub": 0, "wrong": TOTAL - lost,
+        "full": TOTAL, "stub": 0, "wrong": TOTAL - lost, "hanging": TOTAL - lost, "cheating": 0,
     }  # fmt: skip
     course("fetch_feedback", LAB, student="wrong")
     (page,) = (tmp_path / "wrong").rglob("*.html")
@@ -144,13 +177,16 @@ def test_every_lab_is_an_assignment(source) -> None:
     assert set(marks) == {1}
 
 
-def test_a_configuration_that_is_there_stays(tmp_path: Path, capsys) -> None:
+def test_a_configuration_and_a_secret_that_are_there_stay(tmp_path: Path, capsys) -> None:
     (tmp_path / CONFIG).write_text("c = get_config()\n")
     assert main(["course", "nbgrader", str(tmp_path)]) == 0
+    secret = (tmp_path / SECRET).read_text()
+    assert len(secret) == 32 and (tmp_path / SECRET).stat().st_mode & 0o777 == 0o600
     assert (tmp_path / CONFIG).read_text() == "c = get_config()\n"
     assert f"{CONFIG}\n" not in capsys.readouterr().out
     assert main(["course", "nbgrader", str(tmp_path)]) == 0
     assert "0 files written" in capsys.readouterr().out
+    assert (tmp_path / SECRET).read_text() == secret
 
 
 def test_a_lab_without_one_of_its_checks_is_refused(tmp_path: Path) -> None:

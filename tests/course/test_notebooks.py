@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,18 @@ def test_the_command_tells_and_builds(tmp_path: Path, monkeypatch, capsys) -> No
     with pytest.raises(SystemExit):
         main(["course", "--help"])
     assert "nbgrader" in capsys.readouterr().out
+
+
+def test_instructors_get_an_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "instructor.tar.gz"
+    assert main(["course", "instructor", "--folder", str(FOLDER), "-o", str(archive)]) == 0
+    with tarfile.open(archive) as held:
+        held.extractall(tmp_path, filter="data")
+    own = tmp_path / "notebooks"
+    assert {path.name for path in own.iterdir()} == {"source", "instructor"}
+    assert len(sources(own)) == len(SOURCES) and (own / "instructor" / "en").is_dir()
+    assert main(["course", "nbgrader", "--folder", str(own), str(tmp_path / "fall")]) == 0
+    assert (tmp_path / "fall" / "source" / "01_capture" / "01_capture.ipynb").exists()
 
 
 def test_the_times_of_cells_are_told(tmp_path: Path, capfd) -> None:

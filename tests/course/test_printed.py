@@ -10,7 +10,7 @@ import inductor_lab as lab
 from inductor_lab import course
 from inductor_lab.course import dynamo
 from inductor_lab.course.checking import Verdict
-from inductor_lab.course.labs.fusion import Scored
+from inductor_lab.course.given.fusion import Scored
 from inductor_lab.debug import faults
 from inductor_lab.notebook.columns import LINE
 from inductor_lab.notebook.language import table

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from inductor_lab.course.labs.gradients import waves
-from inductor_lab.course.labs.recompute import traded
+from inductor_lab.course.given.gradients import waves
+from inductor_lab.course.given.recompute import traded
 
 
 def test_more_is_kept_where_nothing_is_recomputed() -> None:

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.course.labs.debugging import _PROGRAMS, Bug, bugs
-from inductor_lab.course.labs.drawn import HOW_MANY, drawn
+from inductor_lab.course.given.debugging import BUGGY, Bug, bugs
+from inductor_lab.course.given.drawn import HOW_MANY, drawn
 from inductor_lab.debug.faults import CATALOGUE
 
 EVERY = [
     Bug(number, function, make, fault, line)
-    for number, (function, make, faults) in enumerate(_PROGRAMS)
+    for number, (function, make, faults) in enumerate(BUGGY)
     for fault, line in faults.items()
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.ir.expr import Const
-from inductor_lab.course.labs.capture import OPERATIONS
+from inductor_lab.course.given.capture import OPERATIONS
 from inductor_lab.course.labs.fusion import Graph, traffic
 from tests.course.wrong_fast import LABS_6_TO_9
 from tests.course.wrong_ranks import LAB_13

@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import triton.language as tl
 
-from inductor_lab.course.labs.cpp import ASKED, PROGRAMS, exchanged
-from inductor_lab.course.labs.dynamic import RUNS, TESTS
-from inductor_lab.course.labs.gpu import MASKED
-from inductor_lab.course.labs.memory import BYTES, lives_of
+from inductor_lab.course.given.cpp import ASKED, PROGRAMS, exchanged
+from inductor_lab.course.given.dynamic import RUNS
+from inductor_lab.course.given.gpu import MASKED
+from inductor_lab.course.given.memory import BYTES
+from inductor_lab.course.labs.dynamic import TESTS
+from inductor_lab.course.labs.memory import lives_of
 
 # ---- lab 6 -------------------------------------------------------------------------------------
 
@@ -81,6 +83,10 @@ def bodies_lost(tree):
 
 EVERYTHING = {name: list(ASKED) for name in PROGRAMS}
 
+def by_a_line(rows, columns, lines, line):
+    return line, line
+
+
 LAB_6 = [
     ("6.1", first_in_first_out, "lines fetched: "),
     ("6.1", never_full, "lines fetched: "),
@@ -90,8 +96,9 @@ LAB_6 = [
     ("6.3", in_chunks, "the lanes hold"),
     ("6.4", equal_shares, "false sharing"),
     ("6.4", rest_to_the_last, "the others wait"),
-    ("6.5", whole_rows, "lines; there are"),
-    ("6.5", whole_matrix, "lines; there are"),
+    ("6.5", whole_rows, "for others fetch fewer"),
+    ("6.5", whole_matrix, "for others fetch fewer"),
+    ("6.5", by_a_line, "for others fetch fewer"),
     ("6.6", always_exchanged, "elements apart still"),
     ("6.6", bodies_lost, "no legal tree"),
     ("6.7", {}, "no guess for"),

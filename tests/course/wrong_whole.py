@@ -7,9 +7,9 @@ import struct
 
 import torch
 
-from inductor_lab.course.labs.debugging import bugs, paged, scored, walked
-from inductor_lab.course.labs.measuring import LOOPS
-from inductor_lab.course.labs.timing import BENCHMARKS, TROUBLES
+from inductor_lab.course.given.debugging import bugs, paged, scored, walked
+from inductor_lab.course.given.measuring import LOOPS
+from inductor_lab.course.given.timing import BENCHMARKS, TROUBLES
 
 # ---- lab 10 ------------------------------------------------------------------------------------
 

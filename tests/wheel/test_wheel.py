@@ -3,6 +3,7 @@ the checkout."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from inductor_lab.course.build import sources
 from tests.wheel.build import PARTS, ROOT, build, copied
 from tests.wheel.environment import make
 
@@ -73,10 +75,28 @@ def test_every_file_is_inside(built: tuple[Path, Path]) -> None:
     assert tracked - packed == set()
     names = set(ZipFile(wheel).namelist())
     wanted = {f"{FOLDERS[top]}{name.removeprefix(top)}" for name in tracked
-              if (top := name.partition("/")[0]) in FOLDERS}  # fmt: skip
+              if (top := name.partition("/")[0]) in FOLDERS
+              and not name.startswith(("notebooks/source/", "notebooks/instructor/"))}  # fmt: skip
     assert wanted - names == set()
     assert not any(name.startswith(("tests/", "widgets/", "notebooks/")) for name in names)
     assert {Path(name).suffix for name in wanted} >= {".h", ".js", ".css", ".ipynb", ".typed"}
+
+
+def test_no_solution_is_inside(built: tuple[Path, Path]) -> None:
+    """A solution is a block of code of a lab, which no text in the wheel may have."""
+    with ZipFile(built[1]) as wheel:
+        texts = [wheel.read(name).decode() for name in wheel.namelist()
+                 if name.endswith((".ipynb", ".md", ".py", ".json"))]  # fmt: skip
+    cells = [
+        "".join(cell["source"]) for text in texts if text.startswith('{\n "cells"')
+        for cell in json.loads(text)["cells"]
+    ]  # fmt: skip
+    solutions = [
+        block.text for source in sources(ROOT / "notebooks") for block in source.blocks
+        if block.kind == "solution"
+    ]  # fmt: skip
+    assert len(solutions) > 70 and len(cells) > 400
+    assert [one for one in solutions if any(one in text for text in (*cells, *texts))] == []
 
 
 def test_the_backend_needs_only_what_it_asks_for(built: tuple[Path, Path], tmp_path: Path) -> None:

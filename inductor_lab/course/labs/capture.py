@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import dis
-import operator
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import torch
 
-from inductor_lab.course.exercise import Exercise, exercise, expected, given
+from inductor_lab.course.exercise import Exercise, exercise, expected, given, run_there
+from inductor_lab.course.given.capture import (
+    OPERATIONS,
+    bytecode,
+    compiles_in,
+    gate,
+)
+from inductor_lab.course.given.graph_data import rebuilt
 from inductor_lab.course.labs.beside import marked, short
 from inductor_lab.course.labs.straight import Program, programs, simpler
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, cells
-
-Simple: TypeAlias = tuple[str, Any]
-"""An instruction: its name and what it is about, such as ("LOAD_FAST", "a")."""
-
-OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-
-
-def bytecode(function: Callable[..., Any]) -> list[Simple]:
-    """The instructions of a straight-line function, the same in every version of Python.
-
-    >>> bytecode(lambda a: a - 1)
-    [('LOAD_FAST', 'a'), ('LOAD_CONST', 1), ('BINARY_OP', '-'), ('RETURN_VALUE', None)]
-    """
-    found: list[Simple] = []
-    for each in dis.get_instructions(function):
-        name, what = each.opname, each.argval
-        if name in ("RESUME", "CACHE", "NOP"):
-            continue
-        if name == "RETURN_CONST":
-            found += [("LOAD_CONST", what), ("RETURN_VALUE", None)]
-        elif name == "STORE_FAST_LOAD_FAST":
-            found += [("STORE_FAST", what[0]), ("LOAD_FAST", what[1])]
-        elif name in ("LOAD_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"):
-            found += [(name[: len(name) // 2], part) for part in what]
-        elif name == "BINARY_OP":
-            found.append((name, each.argrepr))
-        else:
-            found.append((name, None if name == "RETURN_VALUE" else what))
-    return found
 
 
 class _OnPrograms(Exercise):
@@ -321,12 +297,8 @@ def _graphs(body: Body) -> list[tuple[list[str], list[str], list[str]]]:
     return graphs
 
 
-def gate(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    """Attention-like; the branch depends on data, and TorchDynamo breaks the graph here."""
-    y = torch.softmax(x @ w, -1)
-    if y.max() > 0.5:
-        return y * 2
-    return y - 1
+CAPTURED = "inductor_lab.course.given.capture:operations_captured"
+TRACED = "inductor_lab.course.given.graph_data:traced"
 
 
 @exercise("1.5", "One graph", "合并为一个图", points=2, limit=90.0)
@@ -349,59 +321,22 @@ class OneGraph(Exercise):
             return wrong
         if found.shape != wanted.shape or not torch.allclose(found, wanted, atol=1e-6):
             return say("gate gives another result")
-        graphs = graphs_captured(solution, *case)
-        if graphs == 1:
+        graphs = len(run_there(solution, CAPTURED, solution, *case))
+        if graphs != 1:
+            return say("TorchDynamo captures {n} graphs, not one", n=graphs)
+        # traced with other values: what it does with these is seen here
+        others = [torch.ones_like(value) for value in case]
+        program = rebuilt(run_there(solution, TRACED, solution, *others))
+        if torch.allclose(program(*case), wanted, atol=1e-6):
             return None
-        return say("TorchDynamo captures {n} graphs, not one", n=graphs)
+        return say("the graph of your function gives another result than your function")
 
     def picture(self, solution: Any, case: tuple[Any, Any]) -> Picture:
         rows = [
             (say("graph {n}", n=n), [(name, False) for name in names])
-            for n, names in enumerate(operations_captured(solution, *case))
+            for n, names in enumerate(run_there(solution, CAPTURED, solution, *case))
         ]
         return marked(say("what TorchDynamo captures"), rows)
-
-
-def operations_captured(function: Callable[..., Any], *args: Any) -> list[list[str]]:
-    """The operations of each graph that the real TorchDynamo captures in one call."""
-    found: list[list[str]] = []
-
-    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        found.append([node.name for node in module.graph.nodes if node.op.startswith("call")])
-        return module.forward
-
-    torch.compiler.reset()
-    torch.compile(function, backend=backend)(*args)
-    torch.compiler.reset()
-    return found
-
-
-def graphs_captured(function: Callable[..., Any], *args: Any) -> int:
-    """How many graphs the real TorchDynamo captures in one call."""
-    return compiles_in(function, [args])
-
-
-def compiles_in(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> int:
-    """How often the real TorchDynamo compiles a graph over these calls."""
-    return len(compiling_in(function, calls))
-
-
-def compiling_in(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> list[int]:
-    """The number of the call, for each graph that the real TorchDynamo compiles."""
-    found: list[int] = []
-    served = 0
-
-    def backend(module: torch.fx.GraphModule, inputs: list[Any]) -> Any:
-        found.append(served)
-        return module.forward
-
-    torch.compiler.reset()
-    compiled = torch.compile(function, backend=backend)
-    for args in calls:
-        compiled(*args)
-        served += 1
-    torch.compiler.reset()
-    return found
 
 
 @exercise("1.6", "Recompiles", "重新编译", points=2, limit=90.0)

@@ -7,7 +7,6 @@ import math
 import random
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
@@ -16,10 +15,17 @@ import torch
 
 from inductor_lab.api.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected, given
+from inductor_lab.course.given.debugging import (
+    BUGGY,
+    Bug,
+    Inputs,
+    bugs,
+)
 from inductor_lab.course.labs.beside import lines, marked, numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
 from inductor_lab.debug.faults import CATALOGUE
+from inductor_lab.debug.untrusted import RemoteFunction
 
 
 def float32(bits: int) -> float:
@@ -233,7 +239,7 @@ class Values:
 OPERATIONS: dict[str, Callable[[float, float], float]] = {
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
-    "max": lambda a, b: 0.0 if math.isnan(a) else max(a, b),
+    "fmax": lambda a, b: b if math.isnan(a) else a if math.isnan(b) else max(a, b),
 }
 
 
@@ -277,88 +283,6 @@ class Births(Exercise):
 # ---- seeded bugs ---------------------------------------------------------------------------------
 
 
-def scored(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    a = torch.tanh(x)
-    b = torch.nn.functional.silu(y)
-    c = b**3
-    d = x.t() * c
-    return a + d
-
-
-def paged(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    page = x // 8
-    area = x * y
-    shade = -z
-    return page + area, torch.maximum(z, shade)
-
-
-def walked(state: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    a = torch.sin(x)
-    b = a @ w
-    c = torch.cos(b)
-    state.add_(x)
-    return c @ w + a + b + state
-
-
-Inputs = tuple[torch.Tensor, ...]
-
-
-def _floats(count: int) -> Callable[[torch.Generator], Inputs]:
-    return lambda draw: tuple(torch.randn(12, 12, generator=draw) for _ in range(count))
-
-
-def _whole(draw: torch.Generator) -> Inputs:
-    x, y = (torch.randint(-(10**6), 10**6, (200,), generator=draw) for _ in range(2))
-    return x, y, torch.randint(256, (200,), generator=draw).to(torch.uint8)
-
-
-_PROGRAMS: tuple[tuple[Callable[..., Any], Any, dict[str, str]], ...] = (
-    (scored, _floats(2), {
-        "short_series": "torch.tanh(x)", "wrong_definition": "torch.nn.functional.silu(y)",
-        "wrong_rule": "b**3", "wrong_stride": "x.t() * c",
-    }),
-    (paged, _whole, {
-        "truncating_division": "x // 8", "int_overflow": "x * y", "wrong_neg": "shade = -z",
-    }),
-    (walked, _floats(3), {"reused_too_early": "torch.sin(x)", "dropped_write": "state.add_(x)"}),
-)  # fmt: skip
-"""Programs, what makes their inputs, and the faults that they meet, each with the user's line."""
-
-
-@dataclass(frozen=True, repr=False)
-class Bug:
-    """A program, and a fault of the compiler that it meets: which one is the question."""
-
-    number: int
-    function: Callable[..., Any]
-    make: Callable[[torch.Generator], Inputs]
-    fault: str
-    line: str
-
-    def inputs(self, seed: int = 0) -> Inputs:
-        """Arguments for one call."""
-        return self.make(torch.Generator().manual_seed(seed))
-
-    def planted(self) -> AbstractContextManager[Any]:
-        """Inside of `with bug.planted():` the compiler has the bug."""
-        return CATALOGUE[self.fault]()
-
-    def __str__(self) -> str:
-        head = say("bug {n}, met by", n=self.number)
-        return f"{head}\n{sources.getsource(self.function)}"
-
-    __repr__ = __str__
-
-
-def bugs(name: str) -> tuple[Bug, ...]:
-    """The three bugs of a student, drawn from the name."""
-    draw, found = random.Random(name), []
-    for number, (function, make, faults) in enumerate(_PROGRAMS):
-        fault = draw.choice(sorted(faults))
-        found.append(Bug(number, function, make, fault, faults[fault]))
-    return tuple(found)
-
-
 STAGES = (
     *("guards", "joint", "partition", "decomposed", "rewrite: identities", "loops", "schedule"),
     *("loop tree: build", "loop tree: registers", "kernel", "host program"),
@@ -370,7 +294,7 @@ class _OfBugs(Exercise):
     """A solution returns a name and one answer for each bug; a case is the number of a bug."""
 
     def cases(self, draw: random.Random) -> Iterator[int]:
-        return iter(range(len(_PROGRAMS)))
+        return iter(range(len(BUGGY)))
 
     def told(self, case: int) -> str:
         return say("bug {n}", n=case)
@@ -380,8 +304,8 @@ class _OfBugs(Exercise):
         if not (isinstance(found, tuple) and len(found) == 2):
             return expected(tuple, found) or say("it should return (name, answers)")
         name, answers = found
-        if not isinstance(answers, list) or len(answers) != len(_PROGRAMS):
-            return say("the answers should be a list of {n}, one for each bug", n=len(_PROGRAMS))
+        if not isinstance(answers, list) or len(answers) != len(BUGGY):
+            return say("the answers should be a list of {n}, one for each bug", n=len(BUGGY))
         return self.answered(bugs(str(name))[case], answers[case])
 
     def answered(self, bug: Bug, said: Any) -> str | None:
@@ -423,8 +347,11 @@ class ByBlame(_OfBugs):
 
 def _called(function: Callable[..., Any], inputs: Inputs) -> list[torch.Tensor]:
     """Results, and what has become of the arguments."""
-    mine = [value.clone() for value in inputs]
-    result = function(*mine)
+    if isinstance(function, RemoteFunction):
+        result, mine = function.with_arguments(*inputs)
+    else:
+        mine = [value.clone() for value in inputs]
+        result = function(*mine)
     return [*(result if isinstance(result, tuple) else (result,)), *mine]
 
 
@@ -485,4 +412,3 @@ def _faulty(bug: Bug) -> list[list[torch.Tensor]]:
     with bug.planted():
         compiled = inspect(bug.function, *bug.inputs()).compiled
         return [_called(compiled, bug.inputs(seed)) for seed in range(1, 4)]
-

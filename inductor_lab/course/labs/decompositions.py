@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
-from inductor_lab.api.backend import inspect
-from inductor_lab.api.override import override
-from inductor_lab.compiler.rewrite.aten.identities import RULES, identity
-from inductor_lab.compiler.torch_door.torch_api import TorchDispatchMode
-from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.compiler.base.errors import Refused
+from inductor_lab.course.exercise import Exercise, exercise, expected, run_there
+from inductor_lab.course.given.decompositions import CHAIN, chain
+from inductor_lab.course.given.graph_data import Graph, Node, Ref, operators_of, rebuilt
 from inductor_lab.course.labs.beside import lines, marked, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
@@ -22,24 +21,21 @@ aten = torch.ops.aten
 SIMPLE = frozenset(
     "add sub mul div neg exp log sqrt rsqrt sum mean amax amin maximum minimum where abs pow "
     "eq ne lt gt le ge isinf isfinite isnan full_like zeros_like ones_like full scalar_tensor "
-    "view reshape expand unsqueeze squeeze clone detach _to_copy logical_and bitwise_and select "
+    "lift_fresh_copy view reshape expand unsqueeze squeeze clone detach _to_copy logical_and "
+    "bitwise_and select "
     "square logical_not bitwise_not masked_fill alias lift_fresh".split()
 )
 """Operators that a decomposition may use."""
 
 
-class _Used(TorchDispatchMode):
-    """Notes the ATen operators that run."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.names: list[str] = []
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        self.names.append(func._schema.name.removeprefix("aten::"))
-        return func(*args, **(kwargs or {}))
+def _traced(solution: Any, case: torch.Tensor) -> Graph:
+    """The operators of a solution, traced with other values of the same size.  The program is run
+    on the case here, so its values are never where the solution is."""
+    others = torch.linspace(-1.0, 1.0, case.numel()).reshape(case.shape)
+    found = run_there(solution, "inductor_lab.course.given.graph_data:traced", solution, others)
+    if not isinstance(found, Graph):
+        raise Refused("no program")
+    return found
 
 
 class _Decomposition(Exercise):
@@ -73,13 +69,13 @@ class _Decomposition(Exercise):
         raise NotImplementedError
 
     def judge(self, solution: Any, case: torch.Tensor) -> str | None:
-        with _Used() as used:
-            found = solution(case.clone())
+        program = _traced(solution, case)
+        if banned := [name for name in operators_of(program) if name not in SIMPLE]:
+            return say("aten.{n} is not one of the simple operators", n=banned[0])
+        found = rebuilt(program)(case)
         wrong = expected(torch.Tensor, found)
         if wrong:
             return wrong
-        if banned := [name for name in used.names if name not in SIMPLE]:
-            return say("aten.{n} is not one of the simple operators", n=banned[0])
         wanted = self.wanted(case)
         if found.shape != wanted.shape:
             return say(
@@ -91,7 +87,7 @@ class _Decomposition(Exercise):
         return say("torch gives {a}, yours {b}", a=wanted.tolist(), b=found.tolist())
 
     def picture(self, solution: Any, case: torch.Tensor) -> Picture:
-        right, mine = self.wanted(case), solution(case.clone())
+        right, mine = self.wanted(case), rebuilt(_traced(solution, case))(case)
         return matrices(say("row by row"), right, mine)
 
 
@@ -179,25 +175,6 @@ class Decompose(Exercise):
 
 # ---- a rewrite rule in the real pipeline ---------------------------------------------------------
 
-CHAIN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "relu": torch.relu,
-    "abs": torch.abs,
-    "neg": torch.neg,
-    "sin": torch.sin,
-}
-
-
-def rewritten(rule: Callable[..., Any], function: Callable[..., Any], x: torch.Tensor) -> Any:
-    """Compile with one more rewrite rule, asked for each relu."""
-
-    def relu_of_abs(node: Any, edit: Any) -> Any:
-        return rule(node, edit)
-
-    with override(rewrite={name: RULES[name] for name in RULES}):
-        identity(aten.relu.default)(relu_of_abs)
-        return inspect(function, x)
-
-
 @exercise(
     "2.5", "A rewrite rule in the compiler", "把你的改写规则装进编译器", points=3, limit=120.0
 )
@@ -215,38 +192,42 @@ class Rewrite(Exercise):
         return text
 
     def judge(self, solution: Any, case: tuple[str, ...]) -> str | None:
-        def chain(x: torch.Tensor) -> torch.Tensor:
-            for name in case:
-                x = CHAIN[name](x)
-            return x * 2
-
         x = torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0])
-        found = rewritten(solution, chain, x)
-        if not torch.allclose(found.result, chain(x)):
+        wanted = chain(case)(x)
+        program = self._rewritten(solution, case)
+        found = rebuilt(program)(x)
+        found = found[0] if isinstance(found, list | tuple) else found
+        if not isinstance(found, torch.Tensor) or not torch.allclose(found, wanted):
             return say(
                 "with your rule x = {x} gives {b}, it should give {a}",
-                x=x.tolist(), a=chain(x).tolist(), b=found.result.tolist(),
+                x=x.tolist(), a=wanted.tolist(), b=found.tolist(),
             )  # fmt: skip
-        nodes = found.graphs[0].forward.rewrites.module.graph.find_nodes(
-            op="call_function", target=aten.relu.default
-        )
-        if any(node.args[0].target is aten.abs.default for node in nodes):
+        if any(left for _, left in _relus_of_abs(program)):
             return say("a relu of an abs is still there")
         return None
 
-    def picture(self, solution: Any, case: tuple[str, ...]) -> Picture:
-        def chain(x: torch.Tensor) -> torch.Tensor:
-            for name in case:
-                x = CHAIN[name](x)
-            return x * 2
+    def _rewritten(self, solution: Any, case: tuple[str, ...]) -> Graph:
+        where = "inductor_lab.course.given.decompositions:rewritten"
+        found = run_there(solution, where, solution, case)
+        if not isinstance(found, Graph):
+            raise Refused("no program")
+        return found
 
-        found = rewritten(solution, chain, torch.ones(5))
-        nodes = [n for n in found.graphs[0].forward.rewrites.module.graph.nodes
-                 if n.op == "call_function"]  # fmt: skip
-        left = {aten.relu.default: aten.abs.default}
-        line = [
-            (node.target._schema.name.removeprefix("aten::"),
-             node.target in left and node.args[0].target is left[node.target])
-            for node in nodes
-        ]  # fmt: skip
+    def picture(self, solution: Any, case: tuple[str, ...]) -> Picture:
+        line = _relus_of_abs(self._rewritten(solution, case))
         return marked(say("the graph after your rule"), [("", line)])
+
+
+def _relus_of_abs(program: Graph) -> list[tuple[str, bool]]:
+    """The operators in order, and whether each is a relu of an abs."""
+    made = {node.name: node.target for node in program.nodes}
+
+    def reads(node: Node) -> str:
+        first = node.args[0] if node.args else None
+        return made.get(first.name, "") if isinstance(first, Ref) else ""
+
+    return [
+        (node.target.split(".")[1],
+         node.target.startswith("aten.relu.") and reads(node).startswith("aten.abs."))
+        for node in program.nodes
+    ]  # fmt: skip

@@ -6,17 +6,17 @@ import operator
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 
-from inductor_lab.course.exercise import Exercise, exercise, expected, given
+from inductor_lab.course.exercise import Exercise, exercise, expected, given, run_there
+from inductor_lab.course.given.capture import compiles_in, compiling_in
+from inductor_lab.course.given.dynamic import RUNS, Shape, by_rows
+from inductor_lab.course.given.graph_data import rebuilt
 from inductor_lab.course.labs.beside import matrices, still_possible
-from inductor_lab.course.labs.capture import compiles_in, compiling_in
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, Row, cells
-
-Shape: TypeAlias = tuple[int, ...]
 
 
 def symbols_of(shapes: Sequence[Shape]) -> list[tuple[int | str, ...]]:
@@ -191,12 +191,8 @@ def timeline(calls: Sequence[str], compiled: Sequence[int], mine: int | None = N
 # ---- one graph for every size -------------------------------------------------------------------
 
 
-def by_rows(x: torch.Tensor) -> torch.Tensor:
-    """Rows added up, each times its number: the loop is unrolled into the graph."""
-    total = torch.zeros_like(x[0])
-    for row in range(x.shape[0]):
-        total = total + row * x[row]
-    return total
+COMPILING = "inductor_lab.course.given.capture:compiling_in"
+TRACED = "inductor_lab.course.given.graph_data:traced_for_all_sizes"
 
 
 @exercise("9.4", "One graph for every size", "一个图服务所有尺寸", points=3, limit=120.0)
@@ -223,13 +219,21 @@ class ForEverySize(Exercise):
                     "for {n} rows by_rows gives {a}, you give {b}",
                     n=x.shape[0], a=by_rows(x).tolist(), b=found.tolist(),
                 )  # fmt: skip
-        count = compiles_in(solution, [(x,) for x in inputs])
-        if count <= 2:
+        count = len(run_there(solution, COMPILING, solution, [(x,) for x in inputs]))
+        if count <= 2 and self._serves(solution, inputs):
             return None
         return say(
             "TorchDynamo compiles {n} graphs: what makes the number of rows a constant?",
             n=count,
         )
+
+    def _serves(self, solution: Any, inputs: list[torch.Tensor]) -> bool:
+        """Is one graph, traced for some number of rows, right for all?"""
+        program = rebuilt(run_there(solution, TRACED, solution, torch.ones(11, 3)))
+        try:
+            return all(torch.allclose(program(x), by_rows(x)) for x in inputs)
+        except (RuntimeError, IndexError):  # it has as many rows as were traced
+            return False
 
     def picture(self, solution: Any, case: tuple[int, ...]) -> Picture:
         """The values where they are wrong; else which call compiles."""
@@ -239,28 +243,11 @@ class ForEverySize(Exercise):
             if found.shape != right.shape or not torch.allclose(found, right):
                 title = say("x of {s} rows, in turn", s=x.shape[0])
                 return matrices(title, [right.tolist()], [found.tolist()])
-        return timeline(list(map(str, case)), compiling_in(solution, [(x,) for x in inputs]))
+        compiling = run_there(solution, COMPILING, solution, [(x,) for x in inputs])
+        return timeline(list(map(str, case)), compiling)
 
 
 # ---- predict ------------------------------------------------------------------------------------
-
-
-def attend(x: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(x @ x.mT, -1)
-
-
-def gate(x: torch.Tensor) -> torch.Tensor:
-    return x * 2 if x.shape[0] > 8 else x + 1
-
-
-RUNS: dict[str, tuple[Callable[..., Any], Shape]] = {
-    "attend 4, 5, 6, 7": (attend, (4, 5, 6, 7)),
-    "attend 4, 4, 4": (attend, (4, 4, 4)),
-    "attend 4, 5, 1": (attend, (4, 5, 1)),
-    "gate 4, 5, 6, 12, 13": (gate, (4, 5, 6, 12, 13)),
-    "by_rows 4, 5, 6": (by_rows, (4, 5, 6)),
-}
-"""By name: a function, and the rows of x of the calls."""
 
 
 def compiles_of(name: str) -> int:

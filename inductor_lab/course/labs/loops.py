@@ -7,17 +7,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import torch
 
-from inductor_lab.api.backend import inspect
-from inductor_lab.api.override import override
-from inductor_lab.compiler.base.errors import Refused
-from inductor_lab.compiler.ir.expr import Expr
-from inductor_lab.compiler.lower.ops.pointwise import elementwise
-from inductor_lab.compiler.lower.promote import TO_FLOAT
-from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.exercise import Exercise, exercise, expected, run_there
+from inductor_lab.course.given.loops import sigmoid_by
 from inductor_lab.course.labs.beside import lines, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
@@ -326,22 +321,6 @@ def _renamed(body: Any, gone: str) -> Any:
     return "x" if body == gone else body
 
 
-def sigmoid_by(compute: Any, x: torch.Tensor) -> Any:
-    """`torch.sigmoid(x)` compiled with `compute(build, x)` as the lowering's body."""
-
-    def body(build: Any, given: Any) -> Any:
-        value = compute(build, given)
-        if not isinstance(value, get_args(Expr)):
-            raise Refused(f"a body is an expression, made by build.op, not {value!r}")
-        return value
-
-    def lowering(build: Any, given: Any) -> Any:
-        return elementwise(build, TO_FLOAT, body, given)
-
-    with override(lowering={torch.ops.aten.sigmoid.default: lowering}):
-        return inspect(lambda given: torch.sigmoid(given) * 2, x)
-
-
 @exercise("4.5", "A lowering in the compiler", "把你的 lowering 装进编译器", points=3, limit=90.0)
 class Lowering(Exercise):
     """`sigmoid(build, x)`: the body of a loop, of `exp`, `add`, `neg` and `truediv`."""
@@ -354,7 +333,7 @@ class Lowering(Exercise):
         return f"x = {case.tolist()}"
 
     def judge(self, solution: Any, case: torch.Tensor) -> str | None:
-        found, wanted = sigmoid_by(solution, case).result / 2, torch.sigmoid(case)
+        found, wanted = _by(solution, case), torch.sigmoid(case)
         if torch.allclose(found, wanted, atol=1e-6):
             return None
         return say(
@@ -363,5 +342,17 @@ class Lowering(Exercise):
         )  # fmt: skip
 
     def picture(self, solution: Any, case: torch.Tensor) -> Picture:
-        mine = sigmoid_by(solution, case).result / 2
-        return lines("sigmoid", torch.sigmoid(case).tolist(), mine.tolist())
+        return lines("sigmoid", torch.sigmoid(case).tolist(), _by(solution, case).tolist())
+
+
+def _by(solution: Any, case: torch.Tensor) -> torch.Tensor:
+    """The sigmoid compiled here, with the expression that the solution builds there."""
+
+    def compute(build: Any, x: Any) -> Any:
+        def op(name: str, *args: Any) -> Any:
+            return build.op(name, *args)
+
+        return run_there(solution, "inductor_lab.course.given.loops:body_of", solution, op, x)
+
+    found: torch.Tensor = sigmoid_by(compute, case).result / 2
+    return found

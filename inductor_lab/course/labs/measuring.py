@@ -18,9 +18,11 @@ from typing import Any
 import torch
 
 from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.given.measuring import LOOPS, Series, scale
 from inductor_lab.course.labs.beside import numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, Row, bars, cells, drawn
+from inductor_lab.debug.untrusted import RemoteFunction
 
 
 def number(found: Any) -> str | None:
@@ -52,11 +54,14 @@ class Middle(Exercise):
 
     def judge(self, solution: Any, case: tuple[int, ...]) -> str | None:
         given = list(case)
-        found = solution(given)
+        if isinstance(solution, RemoteFunction):
+            found, (given,) = solution.with_arguments(given)
+        else:
+            found = solution(given)
         wrong = number(found)
         if wrong:
             return wrong
-        if tuple(given) != case:
+        if given != list(case):
             return say("it changed the samples it was given")
         below, above = sum(s <= found for s in case), sum(s >= found for s in case)
         if 2 * below >= len(case) and 2 * above >= len(case):
@@ -186,60 +191,25 @@ class Interval(Exercise):
 # ---- which calls compile ------------------------------------------------------------------------
 
 
-def scale(x: torch.Tensor) -> torch.Tensor:
-    return (x * 2).sin()
+def compiling_of(series: Series) -> list[int]:
+    """The calls in which TorchDynamo asks its backend for code."""
+    found: list[int] = []
+    place = 0
 
+    def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        found.append(place)
+        return module.forward
 
-@dataclass(frozen=True)
-class Series:
-    """Calls in a timed loop: sizes, or dtypes, or with gradients and without.
-
-    again  whether `torch.compile` stands inside of the loop
-    """
-
-    name: str
-    inputs: tuple[torch.Tensor, ...]
-    gradient: tuple[bool, ...] = ()
-    again: bool = False
-
-    def calls(self) -> list[str]:
-        """What differs from call to call, in short."""
-        off = [bool(self.gradient) and not grad for grad in self.gradient or self.inputs]
-        return [f"{str(x.dtype)[6:]}[{len(x)}]{' no_grad' if no else ''}"
-                for x, no in zip(self.inputs, off, strict=True)]  # fmt: skip
-
-    def compiling(self) -> list[int]:
-        """The calls in which TorchDynamo asks its backend for code."""
-        found: list[int] = []
-        place = 0
-
-        def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
-            found.append(place)
-            return module.forward
-
-        torch.compiler.reset()
-        fast = torch.compile(scale, backend=backend)
-        for place, x in enumerate(self.inputs):
-            if self.again:
-                fast = torch.compile(scale, backend=backend)
-            off = self.gradient and not self.gradient[place]
-            with torch.no_grad() if off else nullcontext():
-                fast(x)
-        torch.compiler.reset()
-        return found
-
-
-def _ones(*sizes: int) -> tuple[torch.Tensor, ...]:
-    return tuple(torch.ones(size) for size in sizes)
-
-
-LOOPS = (
-    Series("equal", _ones(100, 100, 100, 100)),
-    Series("sizes", _ones(100, 100, 200, 300, 200)),
-    Series("dtypes", (torch.ones(9), torch.ones(9).double(), torch.ones(9))),
-    Series("gradients", _ones(9, 9, 9), gradient=(True, False, True)),
-    Series("again", _ones(9, 9, 9), again=True),
-)
+    torch.compiler.reset()
+    fast = torch.compile(scale, backend=backend)
+    for place, x in enumerate(series.inputs):
+        if series.again:
+            fast = torch.compile(scale, backend=backend)
+        off = series.gradient and not series.gradient[place]
+        with torch.no_grad() if off else nullcontext():
+            fast(x)
+    torch.compiler.reset()
+    return found
 
 
 @exercise("11.6", "Which calls compile?", "哪些调用在编译", points=2, limit=90.0)
@@ -259,7 +229,7 @@ class Compiling(Exercise):
         listed = found.get(case.name)
         if not isinstance(listed, (list, tuple, set)):
             return say("no list for {n}", n=case.name)
-        right = case.compiling()
+        right = compiling_of(case)
         missed, extra = set(right) - set(listed), set(listed) - set(right)
         if missed:
             return say("a call that compiles is not in your list")  # fmt: skip
@@ -269,7 +239,7 @@ class Compiling(Exercise):
 
     def picture(self, solution: Any, case: Series) -> Picture:
         """The calls, and which of them the solution lists.  Which one is missing is not told."""
-        listed, right = set(solution()[case.name]), set(case.compiling())
+        listed, right = set(solution()[case.name]), set(compiling_of(case))
         calls: list[Cell] = [(each, "other") for each in case.calls()]
         mine: list[Cell] = [
             (str(n) if n in listed else "", "wrong" if n in listed - right else

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ import torch
 
 from inductor_lab.api.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.given.memory import BYTES
 from inductor_lab.course.labs.beside import foretold, numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
@@ -395,33 +396,6 @@ class Roofs(Exercise):
             (say("arithmetic"), case.flops / case.flop_rate),
             (f"{say('you')}: {found[1]}", float(found[0])),
         ], " s")  # fmt: skip
-
-
-def wave(x: torch.Tensor) -> torch.Tensor:
-    return ((x + 1) * 2).sin()
-
-
-def softmax(x: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(x, -1)
-
-
-def rows(x: torch.Tensor) -> torch.Tensor:
-    return x.sum(-1)
-
-
-def with_row(x: torch.Tensor) -> torch.Tensor:
-    return x * x[0] + x.T
-
-
-def two(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    y = x.relu()
-    return y, y.amax(0)
-
-
-BYTES: dict[str, Callable[..., Any]] = {
-    function.__name__: function for function in (wave, softmax, rows, with_row, two)
-}
-"""Programs of a float32 matrix of 1,000 x 1,000."""
 
 
 def bytes_of(name: str) -> int:

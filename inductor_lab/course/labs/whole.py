@@ -4,51 +4,33 @@ programs drawn from a name."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
 from inductor_lab.api.backend import inspect
-from inductor_lab.api.override import override
-from inductor_lab.compiler.rewrite.aten.identities import RULES, Edit, identity
-from inductor_lab.course.exercise import Exercise, exercise, expected
+from inductor_lab.course.exercise import Exercise, exercise, expected, run_there
+from inductor_lab.course.given.drawn import HOW_MANY, drawn
+from inductor_lab.course.given.graph_data import rebuilt
+from inductor_lab.course.given.whole import (
+    FIVE,
+    POOLING,
+    SECONDS,
+    SERIES,
+    Calls,
+    pair,
+    pooled,
+    tokens,
+    two_sums,
+    waiting,
+    wave,
+)
 from inductor_lab.course.labs.beside import foretold, lines, marked, numbers, still_possible
-from inductor_lab.course.labs.drawn import HOW_MANY, drawn
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, Row
 
 aten = torch.ops.aten
-
-
-def wave(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return ((x + 1) * 2).sin()
-
-
-def attend(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return torch.softmax(x @ w, -1)
-
-
-def two_sums(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    return x.sum(0), x.sum(1)
-
-
-def perceptron(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return torch.relu(x @ w) @ w
-
-
-def waiting(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return x / x.sum()
-
-
-FIVE = (wave, attend, two_sums, perceptron, waiting)
-"""Programs of x and w, 64 x 64 floats each: 16,384 bytes."""
-
-
-def _pair() -> tuple[torch.Tensor, torch.Tensor]:
-    draw = torch.Generator().manual_seed(0)
-    return torch.randn(64, 64, generator=draw), torch.randn(64, 64, generator=draw)
 
 
 class _Foretold(Exercise):
@@ -86,7 +68,7 @@ class _Foretold(Exercise):
 
     def most(self, case: Any) -> int:
         """A number that the right one cannot be above."""
-        return int(inspect(case, *_pair()).before.kernels)
+        return int(inspect(case, *pair()).before.kernels)
 
     def above(self, case: Any) -> list[Row]:
         """What a picture shows above the numbers."""
@@ -98,7 +80,7 @@ class Kernels(_Foretold):
     """`kernels()`: how many kernels each of the five programs has."""
 
     def truth(self, case: Any) -> int:
-        return int(inspect(case, *_pair()).after.kernels)
+        return int(inspect(case, *pair()).after.kernels)
 
 
 @exercise("12.2", "Bytes, before running", "先猜字节数", points=2, limit=120.0)
@@ -108,10 +90,10 @@ class Moved(_Foretold):
     programs = (wave, two_sums, waiting)
 
     def truth(self, case: Any) -> int:
-        return int(inspect(case, *_pair()).after.bytes)
+        return int(inspect(case, *pair()).after.bytes)
 
     def picture(self, solution: Any, case: Any) -> Picture:
-        before = int(inspect(case, *_pair()).before.bytes)
+        before = int(inspect(case, *pair()).before.bytes)
         known = [(say("the matrix, once"), 16384), (say("before fusion"), before)]
         return foretold(solution()[self.told(case)], self.truth(case), known)
 
@@ -119,76 +101,21 @@ class Moved(_Foretold):
 # ---- guards and recompiles -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Calls:
-    """A function, and the calls that are made of it, one after the other."""
+def compiled_in(calls: Calls) -> int:
+    """How many graphs TorchDynamo makes of these calls."""
+    graphs = 0
 
-    name: str
-    function: Callable[..., Any]
-    calls: tuple[tuple[Any, ...], ...]
+    def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        nonlocal graphs
+        graphs += 1
+        return module.forward
 
-    def told(self) -> list[str]:
-        """The arguments of each call, in short."""
-        return [", ".join(map(_in_short, arguments)) for arguments in self.calls]
-
-    def compiled(self) -> int:
-        """How many graphs TorchDynamo makes of these calls."""
-        graphs = 0
-
-        def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
-            nonlocal graphs
-            graphs += 1
-            return module.forward
-
-        torch.compiler.reset()
-        fast = torch.compile(self.function, backend=backend)
-        for arguments in self.calls:
-            fast(*arguments)
-        torch.compiler.reset()
-        return graphs
-
-
-def _in_short(value: Any) -> str:
-    if not isinstance(value, torch.Tensor):
-        return str(value)
-    shape = "x".join(map(str, value.shape))
-    more = "" if value.is_contiguous() else ".t()"
-    return f"{str(value.dtype)[6:]} {shape}{more}{' grad' if value.requires_grad else ''}"
-
-
-def scaled(x: torch.Tensor, n: int | float) -> torch.Tensor:
-    return x * n
-
-
-def branched(x: torch.Tensor, flag: bool) -> torch.Tensor:
-    return x.sin() if flag else x.cos()
-
-
-def printed(x: torch.Tensor, n: int) -> torch.Tensor:
-    y = x.sin()
-    print(end="")
-    return y.cos() * n
-
-
-_TWO, _THREE, _FOUR = torch.ones(2, 4), torch.ones(3, 4), torch.ones(4, 4)
-
-SECONDS = (
-    Calls("other_data", scaled, ((_TWO, 2), (_TWO + 1, 2))),
-    Calls("other_dtype", scaled, ((_TWO, 2), (_TWO.double(), 2))),
-    Calls("other_size", scaled, ((_TWO, 2), (_THREE, 2))),
-    Calls("other_flag", branched, ((_TWO, True), (_TWO, False))),
-    Calls("other_layout", scaled, ((_FOUR, 2), (_FOUR.t(), 2))),
-    Calls("needs_gradient", scaled, ((_TWO, 2), (_TWO.clone().requires_grad_(), 2))),
-)
-"""Two calls each: does what was compiled for the first serve the second?"""
-
-SERIES = (
-    Calls("sizes", scaled, ((_TWO, 2), (_THREE, 2), (_FOUR, 2), (torch.ones(5, 4), 2))),
-    Calls("flags", branched, ((_TWO, True), (_TWO, False), (_TWO, True), (_TWO, False))),
-    Calls("broken", printed, ((_TWO, 2), (_TWO, 2))),
-    Calls("numbers", scaled, ((_TWO, 2), (_TWO, 3), (_TWO, 4), (_TWO, 5))),
-)
-"""Several calls each: how many graphs are compiled?"""
+    torch.compiler.reset()
+    fast = torch.compile(calls.function, backend=backend)
+    for arguments in calls.calls:
+        fast(*arguments)
+    torch.compiler.reset()
+    return graphs
 
 
 @exercise("12.3", "Guards, before running", "先猜守卫", points=2, limit=120.0)
@@ -208,7 +135,7 @@ class Served(Exercise):
         unsaid = [each.name for each in case if not isinstance(found.get(each.name), bool)]
         if unsaid:
             return say("True or False for {n}?", n=", ".join(unsaid))
-        right = sum(found[each.name] == (each.compiled() == 1) for each in case)
+        right = sum(found[each.name] == (compiled_in(each) == 1) for each in case)
         if right == len(case):
             return None
         return say("{a} of {b} are right", a=right, b=len(case))
@@ -216,7 +143,7 @@ class Served(Exercise):
     def picture(self, solution: Any, case: tuple[Calls, ...]) -> Picture:
         """The pairs of calls, what the solution says of each, and how many of that are right."""
         found = solution()
-        right = sum(found[each.name] == (each.compiled() == 1) for each in case)
+        right = sum(found[each.name] == (compiled_in(each) == 1) for each in case)
         rows = []
         for each in case:
             verdict = say("serves") if found[each.name] else say("compiles again")
@@ -237,7 +164,7 @@ class Recompiled(_Foretold):
         return str(case.name)
 
     def truth(self, case: Any) -> int:
-        return int(case.compiled())
+        return int(compiled_in(case))
 
     def most(self, case: Any) -> int:
         return 2 * len(case.calls)
@@ -249,53 +176,17 @@ class Recompiled(_Foretold):
 # ---- a rule that pays ----------------------------------------------------------------------------
 
 
-def pooled(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return torch.tanh((x @ w).mean(0))
+def _with_rule(solution: Any, case: Any) -> Any:
+    """What the compiler makes of a program with the solution's rule, as a program to run here."""
+    where = "inductor_lab.course.given.whole:rewritten"
+    found = rebuilt(run_there(solution, where, solution, case.__name__))
 
+    def program(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        result = found(x, w)
+        value: torch.Tensor = result[0] if isinstance(result, list | tuple) else result
+        return value
 
-def over_columns(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return torch.tanh((x @ w).mean(1))
-
-
-def squashed(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return torch.tanh(x @ w).mean(0)
-
-
-def kept(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    return (x @ w).mean(0, keepdim=True) + 1
-
-
-POOLING = (pooled, over_columns, squashed, kept)
-"""Programs of x [128, 32] and w [32, 48]; the rule applies to the first, and may to the last."""
-
-
-class Edits:
-    """`add(operator, *arguments)`: a new node, which knows its own shape."""
-
-    def __init__(self, edit: Edit) -> None:
-        self._edit = edit
-
-    def add(self, target: Any, *args: Any) -> torch.fx.Node:
-        """Add the node; raises what the operator raises for such arguments."""
-        new = self._edit.add(target, *args)
-        new.meta["val"] = target(*torch.fx.map_arg(args, lambda node: node.meta["val"]))
-        return new
-
-
-def with_rule(rule: Callable[..., Any], function: Callable[..., Any], *args: Any) -> Any:
-    """Compile with one more rewrite rule, which is asked for each mean."""
-
-    def mean_first(node: torch.fx.Node, edit: Edit) -> Any:
-        return rule(node, Edits(edit))
-
-    with override(rewrite={name: RULES[name] for name in RULES}):
-        identity(aten.mean.dim)(mean_first)
-        return inspect(function, *args)
-
-
-def _tokens() -> tuple[torch.Tensor, torch.Tensor]:
-    draw = torch.Generator().manual_seed(0)
-    return torch.randn(128, 32, generator=draw), torch.randn(32, 48, generator=draw)
+    return program
 
 
 @exercise("12.5", "A rule that pays", "一条划算的改写规则", points=4, limit=120.0)
@@ -309,19 +200,19 @@ class Pays(Exercise):
         return str(case.__name__)
 
     def judge(self, solution: Any, case: Any) -> str | None:
-        x, w = _tokens()
-        found = with_rule(solution, case, x, w)
-        wanted = case(x, w)
-        if found.result.shape != wanted.shape:
+        x, w = tokens()
+        program, wanted = _with_rule(solution, case), case(x, w)
+        found = program(x, w)
+        if found.shape != wanted.shape:
             return say(
                 "with your rule the result is {a}, it should be {b}",
-                a=tuple(found.result.shape), b=tuple(wanted.shape),
+                a=tuple(found.shape), b=tuple(wanted.shape),
             )  # fmt: skip
-        if not torch.allclose(found.result, wanted, rtol=1e-4, atol=1e-5):
+        if not torch.allclose(found, wanted, rtol=1e-4, atol=1e-5):
             return say("with your rule the result is wrong")
         if case is not pooled:
             return None
-        before, after = inspect(case, x, w).after.bytes, found.after.bytes
+        before, after = inspect(case, x, w).after.bytes, inspect(program, x, w).after.bytes
         if after < before * 2 / 3:
             return None
         return say(
@@ -331,9 +222,9 @@ class Pays(Exercise):
 
     def picture(self, solution: Any, case: Any) -> Picture:
         """The numbers where they are wrong, else the bytes."""
-        x, w = _tokens()
-        found, wanted = with_rule(solution, case, x, w), case(x, w)
-        result = found.result
+        x, w = tokens()
+        program, wanted = _with_rule(solution, case), case(x, w)
+        result = program(x, w)
         if result.shape != wanted.shape:
             return lines(say("sizes of the result"), wanted.shape, result.shape)
         if not torch.allclose(result, wanted, rtol=1e-4, atol=1e-5):
@@ -341,7 +232,7 @@ class Pays(Exercise):
         before = int(inspect(case, x, w).after.bytes)
         return numbers(say("bytes moved"), [
             (say("without the rule"), before), (say("enough"), before * 2 // 3),
-            (say("with your rule"), int(found.after.bytes)),
+            (say("with your rule"), int(inspect(program, x, w).after.bytes)),
         ], " B")  # fmt: skip
 
 
@@ -367,7 +258,7 @@ class OfYourOwn(Exercise):
             return say("a name is wanted, it draws the programs")
         if not isinstance(numbers, (list, tuple)) or len(numbers) != HOW_MANY:
             return say("a number for each of the {n} programs", n=HOW_MANY)  # fmt: skip
-        compiled = inspect(drawn(name)[case].function(), *_pair())
+        compiled = inspect(drawn(name)[case].function(), *pair())
         right, said = int(compiled.after.kernels), numbers[case]
         if (wrong := expected(int, said)) or said == right:
             return wrong
@@ -380,5 +271,5 @@ class OfYourOwn(Exercise):
         name, said = solution()
         if not name.strip():
             return None
-        compiled = inspect(drawn(name)[case].function(), *_pair())
+        compiled = inspect(drawn(name)[case].function(), *pair())
         return still_possible(int(said[case]), None, int(compiled.before.kernels), 1)

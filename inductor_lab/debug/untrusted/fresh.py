@@ -1,0 +1,141 @@
+"""Untrusted processes that have nothing of this one: no module of its own, no value, no file.
+
+    with Fresh(preload=("IPython",)) as fresh:
+        with fresh.start("package.module:begin", argument, limits, classes, hidden) as process:
+            process.root(3)
+
+A server is started once, with an environment of its own.  It imports torch and what is to be
+preloaded, runs no untrusted code, and forks for each process.  That one is confined before it calls
+`begin(argument)`, which runs the untrusted code and returns the root object.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+import inductor_lab
+from inductor_lab.debug.untrusted.confine import CannotConfine, Limits, confinable, confine
+from inductor_lab.debug.untrusted.keeper import keep
+from inductor_lab.debug.untrusted.remote import Process, channels
+from inductor_lab.debug.untrusted.serve import Ends, serve
+from inductor_lab.debug.untrusted.wire import Codec
+
+REQUEST = 1 << 16
+PASSED = ("PATH", "LANG", "LC_ALL", "CXX", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "PYTHONPATH")
+"""Variables of the environment that the processes get."""
+_START = "import sys; from inductor_lab.debug.untrusted.fresh import main; main(sys.argv[1:])"
+
+
+class Fresh:
+    """Starts untrusted processes.  Raises CannotConfine where they could not be confined."""
+
+    def __init__(self, preload: Sequence[str] = ()) -> None:
+        if not confinable():
+            what = "untrusted code cannot be confined on this machine"
+            raise CannotConfine(what, todo="use Linux 5.13 or later, with Landlock")
+        self.scratch = Path(tempfile.mkdtemp(prefix="inductor_lab-"))
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.server = subprocess.Popen(
+            [sys.executable, "-c", _START, str(theirs.fileno()), *preload],
+            pass_fds=[theirs.fileno()], cwd=self.scratch, env=self._environment(),
+        )  # fmt: skip
+        theirs.close()
+
+    def _environment(self) -> dict[str, str]:
+        passed = {name: os.environ[name] for name in PASSED if name in os.environ}
+        own = str(Path(inductor_lab.__file__).parent.parent)
+        paths = [own, *filter(None, passed.get("PYTHONPATH", "").split(os.pathsep))]
+        # the names of its folders: each process replaces them by its own
+        path = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+        return passed | path | folders(self.scratch)
+
+    def start(
+        self, begin: str, argument: Any, limits: Limits, classes: str, hidden: Iterable[Path]
+    ) -> Process:
+        """A process that calls `begin(argument)`, both named and given as JSON; `classes` names the
+        table of classes that may come back."""
+        scratch = Path(tempfile.mkdtemp(dir=self.scratch))
+        (scratch / "argument.json").write_text(json.dumps(argument), encoding="utf-8")
+        printed, traces = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        pipes, ends, life, status = channels(printed, traces)
+        asked = {"begin": begin, "limits": asdict(limits), "classes": classes,
+                 "hidden": [str(path) for path in hidden], "scratch": str(scratch)}  # fmt: skip
+        theirs = [ends.requests, ends.answers, ends.printed, ends.traces, life, status]
+        socket.send_fds(self.socket, [json.dumps(asked).encode()], theirs)
+        for end in (ends.requests, ends.answers, life, status):
+            os.close(end)
+        return Process(pipes, limits, Codec(_named(classes)), printed, traces)
+
+    def close(self) -> None:
+        """End the server, and remove what the processes wrote."""
+        self.socket.close()
+        self.server.wait(10)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def __enter__(self) -> Fresh:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def folders(scratch: Path) -> dict[str, str]:
+    """Variables that name the folders which a process writes to."""
+    names = ("HOME", "TMPDIR", "XDG_CACHE_HOME", "INDUCTOR_LAB_CACHE_DIR", "TRITON_CACHE_DIR",
+             "TORCHINDUCTOR_CACHE_DIR", "IPYTHONDIR")  # fmt: skip
+    return {name: str(scratch) for name in names}
+
+
+def _named(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """The server: forks for each request, until the other side closes."""
+    asking = socket.socket(fileno=int(arguments[0]))
+    for name in arguments[1:]:
+        import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
+    while True:
+        text, fds, _, _ = socket.recv_fds(asking, REQUEST, 6)
+        if not text:
+            return
+        if os.fork() == 0:
+            try:
+                asking.close()
+                _keep(json.loads(text), fds)
+            finally:
+                os._exit(1)
+        for end in fds:
+            os.close(end)
+
+
+def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
+    requests, answers, printed, traces, life, status = fds
+    limits = Limits(**asked["limits"])
+
+    def run() -> NoReturn:
+        scratch = Path(asked["scratch"])
+        os.chdir(scratch)
+        os.environ |= folders(scratch)
+        tempfile.tempdir = None
+        argument = json.loads((scratch / "argument.json").read_text(encoding="utf-8"))
+        begin, codec = _named(asked["begin"]), Codec(_named(asked["classes"]))
+        confine(map(Path, asked["hidden"]), scratch)
+        ends = Ends(requests, answers, printed, traces)
+        serve(lambda: begin(argument), ends, limits, codec)
+
+    keep(run, limits, life, status)
