@@ -55,9 +55,13 @@ class Ablated:
 
 @dataclass(frozen=True, eq=False)
 class Ablation(Shown):
-    """One row for each pass that changes the code; the first row has all passes, the last none."""
+    """One row for each pass that changes the code; the first row has all passes, the last none.
+
+    timings  the samples of each row, by its name
+    """
 
     rows: tuple[Ablated, ...]
+    timings: Timings
 
     def __repr__(self) -> str:
         return f"Ablation({counted(len(self.rows) - 2, 'pass')})"
@@ -107,7 +111,8 @@ def ablation(compilation: AnyRecord, seconds: float = 2.0) -> Ablation:
                 sum(map(bytes_of, c.parts)),
             )
             for name, c in made.items()
-        )
+        ),
+        times,
     )
 
 

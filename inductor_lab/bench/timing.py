@@ -43,6 +43,10 @@ class Timings:
     def rounds(self) -> int:
         return len(next(iter(self.seconds.values()), ()))
 
+    def of(self, *names: str) -> Timings:
+        """The samples of these callables."""
+        return Timings({name: self.seconds[name] for name in names})
+
     def median_ms(self, name: str) -> float:
         """The median in milliseconds."""
         return statistics.median(self.seconds[name]) * 1e3
@@ -71,7 +75,8 @@ class Timings:
     def interval(self, name: str, base: str) -> tuple[float, float]:
         """The 95 % confidence interval of the speedup; with fewer than six rounds, their range.
 
-        Order statistics of per-round speedups: no assumption about the distribution of times.
+        Order statistics of per-round speedups.  They assume nothing about the distribution of
+        times, but they need independent rounds.
         """
         found = self.speedups(name, base)
         cut = _rank(len(found))

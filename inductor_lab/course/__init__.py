@@ -12,6 +12,7 @@ from typing import Any
 from inductor_lab.course.checking import Verdict, check
 from inductor_lab.course.exercise import Exercise, exercises
 from inductor_lab.course.language import speak
+from inductor_lab.course.measured import Recorded, clear_maximum, slowdown_intervals, slowdowns
 from inductor_lab.course.order import watch
 from inductor_lab.course.pictures import bars, cells
 from inductor_lab.course.printed import show
@@ -22,15 +23,19 @@ __all__ = [
     "EXERCISES",
     "Board",
     "Exercise",
+    "Recorded",
     "Revealed",
     "Verdict",
     "bars",
     "board",
     "cells",
     "check",
+    "clear_maximum",
     "exercises",
     "predict",
     "show",
+    "slowdown_intervals",
+    "slowdowns",
     "speak",
 ]
 

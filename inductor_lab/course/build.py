@@ -18,6 +18,7 @@ import inductor_lab
 from inductor_lab.compiler.base.display import write_errors
 from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.course.language import LANGUAGES, Language
+from inductor_lab.course.one_language import in_one_language
 from inductor_lab.course.source import Source, read_source
 
 SOURCES = "source"
@@ -90,7 +91,10 @@ class Cell:
 
 
 def file_text(source: Source, language: Language, cells: Iterable[Cell]) -> str:
-    """The text of a notebook's file: its title, a cell with the imports, then the cells."""
+    """The text of a notebook's file: its title, a cell with the imports, then the cells.
+
+    Code cells keep the texts of this language only.
+    """
     cells = [Cell("markdown", f"# {source.number} · {source.titles[language]}"),
              Cell("code", start(language)), *cells]  # fmt: skip
     written: list[dict[str, object]] = [
@@ -98,7 +102,7 @@ def file_text(source: Source, language: Language, cells: Iterable[Cell]) -> str:
             "cell_type": cell.kind,
             "id": f"{source.name}-{number}",
             "metadata": dict(cell.metadata),
-            "source": cell.text.splitlines(keepends=True),
+            "source": _text(cell, language).splitlines(keepends=True),
             **({"execution_count": None, "outputs": []} if cell.kind == "code" else {}),
         }
         for number, cell in enumerate(cells)
@@ -107,6 +111,10 @@ def file_text(source: Source, language: Language, cells: Iterable[Cell]) -> str:
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     whole = {"cells": written, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+
+
+def _text(cell: Cell, language: Language) -> str:
+    return in_one_language(cell.text, language) if cell.kind == "code" else cell.text
 
 
 def start(language: Language) -> str:

@@ -83,7 +83,7 @@ def ptx_of(source: str, architecture: str = "compute_90") -> str:
     """The PTX of CUDA C++.  Raises MissingPackage without NVRTC, CompileFailed with its message."""
     place = library()
     if place is None:
-        raise MissingPackage("nvidia-cuda-nvrtc")
+        raise MissingPackage("nvidia-cuda-nvrtc", extra=None)
     nvrtc = ctypes.CDLL(str(place))
     program = ctypes.c_void_p()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"by_hand.cu", 0, None, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -37,6 +38,18 @@ def copy_rate(nbytes: int = 64 << 20) -> float:
     source = torch.ones(nbytes // 4)
     target = torch.empty_like(source)
     return 2 * nbytes / seconds_of(lambda: target.copy_(source))
+
+
+def largest_cache() -> int | None:
+    """Bytes of the processor's largest cache; None if the system does not report it."""
+    sizes = []
+    for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
+        try:
+            text = path.read_text(encoding="ascii").strip()
+            sizes.append(int(text[:-1]) << {"K": 10, "M": 20, "G": 30}[text[-1]])
+        except (OSError, ValueError, KeyError, IndexError):
+            continue
+    return max(sizes, default=None)
 
 
 def page_faults() -> int | None:

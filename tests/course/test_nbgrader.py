@@ -55,7 +55,7 @@ class Course:
                 f"--Exchange.root={self.exchange}",
                 "--ExchangeCollect.check_owner=False"]  # fmt: skip
         what += [f"--CourseDirectory.student_id={student}"] if student else []
-        done = subprocess.run(what, cwd=at, env=env, capture_output=True, text=True, timeout=900)
+        done = subprocess.run(what, cwd=at, env=env, capture_output=True, text=True, timeout=1800)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tarfile
 from pathlib import Path
@@ -16,8 +17,9 @@ from IPython.utils.capture import capture_output
 from inductor_lab import course
 from inductor_lab.cli import main
 from inductor_lab.compiler.base.errors import UnreadableFile
-from inductor_lab.course.build import build, notebooks, sources
+from inductor_lab.course.build import build, notebook_text, notebooks, sources
 from inductor_lab.course.language import LANGUAGES
+from inductor_lab.course.one_language import WIDTH, columns, in_one_language
 from inductor_lab.course.scores import VARIABLE
 from inductor_lab.course.source import Source, read_source
 from inductor_lab.course.times import CellTime, run
@@ -28,6 +30,7 @@ SOURCES = sources(FOLDER)
 TUTORIALS = [source for source in SOURCES if source.kind == "tutorial"]
 THREADS = torch.get_num_threads()
 MADE = ("tutorials", "labs", "instructor")
+CODE = ("python", "stub", "solution")
 CHINESE = re.compile("[\u2e80-\uffef]")
 
 
@@ -55,9 +58,11 @@ def test_languages_differ_in_text_alone(source: Source) -> None:
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.kind} {source.stem}")
 def test_no_line_of_code_scrolls(source: Source) -> None:
     """88 letters fit where JupyterLab is 900 px wide; a Chinese one takes more room."""
-    lines = [line for block in source.blocks if block.kind in ("python", "stub", "solution")
-             for line in block.text.splitlines()]  # fmt: skip
-    assert [line for line in lines if len(line) + 0.65 * len(CHINESE.findall(line)) > 88] == []
+    written = [block.text for block in source.blocks if block.kind in CODE]
+    made = [cell for language in LANGUAGES for solved in (False, True)
+            for cell in code_of(notebook_text(source, language, solved=solved))]  # fmt: skip
+    lines = [line for text in (*written, *made) for line in text.splitlines()]
+    assert [line for line in lines if columns(line) > WIDTH] == []
 
 
 WORDS = re.compile(r"[A-Za-z]{2,},? [a-z]{2,},? [a-z]{2,}")
@@ -78,7 +83,7 @@ def english_alone(code: str) -> list[str]:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.kind} {source.stem}")
 def test_what_a_cell_says_is_said_in_both_languages(source: Source) -> None:
-    cells = [block for block in source.blocks if block.kind in ("python", "stub", "solution")]
+    cells = [block for block in source.blocks if block.kind in CODE]
     code = [re.sub(r"^%.*$", "", block.text, flags=re.MULTILINE) for block in cells]
     assert [text for cell in code for text in english_alone(cell)] == []
 
@@ -100,13 +105,56 @@ def run_all(shell: InteractiveShell, source: Source, *, solved: bool) -> None:
     """All code cells of the English notebook in one namespace of its own."""
     shell.reset()
     torch.set_num_threads(THREADS)
-    shell.run_cell("import torch\nimport inductor_lab as lab\nfrom inductor_lab import course")
-    for kind, text in source.cells("en", solved=solved):
-        if kind == "code":
-            with capture_output() as captured:
-                result = shell.run_cell(text, store_history=True)
-            assert result.success, f"{text}\n{captured.stdout[-2000:]}"
-            assert untold(captured.outputs) == [], text
+    for text in code_of(notebook_text(source, "en", solved=solved)):
+        with capture_output() as captured:
+            result = shell.run_cell(text, store_history=True)
+        assert result.success, f"{text}\n{captured.stdout[-2000:]}"
+        assert untold(captured.outputs) == [], text
+
+
+def code_of(notebook: str) -> list[str]:
+    """The code cells of a notebook's file."""
+    cells = json.loads(notebook)["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.kind} {source.stem}")
+@pytest.mark.parametrize("solved", [False, True])
+def test_a_notebook_has_one_language(source: Source, solved: bool) -> None:
+    english, chinese = (
+        code_of(notebook_text(source, language, solved=solved)) for language in LANGUAGES
+    )
+    assert [cell for cell in english if CHINESE.search(cell)] == []
+    assert [cell for cell in chinese if in_one_language(cell, "zh") != cell] == []
+    for one, other in zip(english[1:], chinese[1:], strict=True):
+        assert ast.dump(_without_texts(one)) == ast.dump(_without_texts(other))
+
+
+def _without_texts(code: str) -> ast.Module:
+    """The tree of a cell, with each text replaced by an empty one."""
+    tree = ast.parse(re.sub("^%.*$", "", code, flags=re.MULTILINE))
+    for node in ast.walk(tree):
+        for name, child in ast.iter_fields(node):
+            if _is_text(child):
+                setattr(node, name, ast.Constant(""))
+            elif isinstance(child, list):
+                setattr(node, name, [ast.Constant("") if _is_text(e) else e for e in child])
+    return tree
+
+
+def _is_text(node: object) -> bool:
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+def test_a_pair_of_texts_becomes_one() -> None:
+    code = 'course.predict(\n    ("how many", "多少"), guess, 2\n)\nx = ("a", "b")'
+    assert in_one_language(code, "en") == 'course.predict("how many", guess, 2)\nx = ("a", "b")'
+    assert in_one_language(code, "zh") == 'course.predict("多少", guess, 2)\nx = ("a", "b")'
+    long = 'show(\n    (\n        f"{n} of "\n        f"{m}",\n        f"{m} 中的 {n}",\n    )\n)'
+    assert in_one_language(long, "en") == 'show(\n    f"{n} of "\n    f"{m}"\n)'
+    assert in_one_language(long, "zh") == 'show(f"{m} 中的 {n}")'
 
 
 def untold(outputs: list[Any]) -> list[str]:

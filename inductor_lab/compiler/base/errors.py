@@ -81,10 +81,14 @@ class NoCompiler(LabError):
 
 
 class MissingPackage(LabError, ImportError):
-    """A package is missing that the compiler does not need, but the requested feature does."""
+    """A package is missing that the compiler does not need, but the requested feature does.
 
-    def __init__(self, package: str, extra: str = "notebook") -> None:
-        super().__init__(f"{package} is missing", todo=f"pip install 'inductor-lab[{extra}]'")
+    extra  the extra of inductor_lab that installs it; None if no extra does
+    """
+
+    def __init__(self, package: str, extra: str | None = "notebook") -> None:
+        todo = f"pip install 'inductor-lab[{extra}]'" if extra else f"pip install {package}"
+        super().__init__(f"{package} is missing", todo=todo)
 
 
 class CompileFailed(LabError):

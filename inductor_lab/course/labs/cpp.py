@@ -105,7 +105,7 @@ class Tiled:
         return f"tiled({self.rows}, {self.columns}, {self.tile})"
 
 
-@exercise("6.2", "Tile by tile", "一块一块地走", points=2)
+@exercise("6.2", "Tile by tile", "分块访问", points=2)
 class TileOrder(Exercise):
     """`tiled(rows, columns, tile)`: all places (i, j) of a matrix, one tile after the other."""
 
@@ -160,7 +160,7 @@ class Summed:
         return f"lane_sums({list(self.values)}, width={self.width})"
 
 
-@exercise("6.3", "A sum in lanes", "用向量通道求和", points=2)
+@exercise("6.3", "A sum in lanes", "用向量 lane 求和", points=2)
 class LaneSums(Exercise):
     """`lane_sums(values, width)`: (the accumulator of each lane, the sum of the tail)."""
 
@@ -307,7 +307,7 @@ def fewest(case: Transposed) -> int:
     return best
 
 
-@exercise("6.5", "Your own tile sizes", "自己选块的大小", points=3, limit=60.0)
+@exercise("6.5", "Your own tile sizes", "自己选分块的大小", points=3, limit=60.0)
 class TileSizes(Exercise):
     """`tile_sizes(rows, columns, lines, line)`: the sides of a tile for a transposed copy."""
 

@@ -91,7 +91,7 @@ class _Decomposition(Exercise):
         return matrices(say("row by row"), right, mine)
 
 
-@exercise("2.1", "Softmax of simple operators", "用简单运算写 softmax", points=2)
+@exercise("2.1", "Softmax of simple operators", "用简单算子写 softmax", points=2)
 class Softmax(_Decomposition):
     """`softmax(x)` along each row; large numbers must not overflow."""
 
@@ -101,7 +101,7 @@ class Softmax(_Decomposition):
         return torch.softmax(case, -1)
 
 
-@exercise("2.2", "Layer norm of simple operators", "用简单运算写 layer norm", points=2)
+@exercise("2.2", "Layer norm of simple operators", "用简单算子写 layer norm", points=2)
 class LayerNorm(_Decomposition):
     """`layer_norm(x)` of each row, without weights, eps 1e-5."""
 

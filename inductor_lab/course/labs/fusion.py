@@ -195,7 +195,7 @@ def _lists(graph: Graph) -> list[list[str]]:
     return [list(group) for group in graph.groups]
 
 
-@exercise("5.2", "Count the traffic", "数一数内存流量", points=2)
+@exercise("5.2", "Count the traffic", "数一数访存量", points=2)
 class Traffic(_OnGraphs):
     """`traffic(reads, nbytes, outputs, groups)`: bytes read and written by all kernels."""
 
