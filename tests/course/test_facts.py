@@ -138,7 +138,7 @@ def test_values_of_10_4_are_those_of_torch() -> None:
                 one, other = (torch.tensor(case.values[read]) for read in reads)
                 wanted = torchs[name.partition("_")[0]](one, other).item()
                 found = case.values[name]
-                assert found == wanted or math.isnan(found) and math.isnan(wanted), str(case)
+                assert found == wanted or (math.isnan(found) and math.isnan(wanted)), str(case)
                 checked += 1
     assert checked > 100
 
