@@ -144,7 +144,7 @@ def failing(n: int) -> None:
     raise KeyError(n)
 
 
-def test_an_exception_is_told_with_its_line() -> None:
+def test_an_exception_is_reported_with_its_line() -> None:
     with pytest.raises(Raised) as raised:
         asked(failing, 3)
     assert raised.value.kind == "KeyError" and "LookupError" in raised.value.mro
@@ -186,7 +186,7 @@ def test_it_ends_after_its_seconds_and_says_where_it_was() -> None:
     (lambda: ctypes.string_at(0), "SIGSEGV"), (lambda: os._exit(0), "exit status 0"),
     (lambda: os._exit(3), "exit status 3"), (lambda: os.abort(), "SIGABRT"),
 ])  # fmt: skip
-def test_a_crash_is_told(function: Callable[[], Any], kind: str) -> None:
+def test_a_crash_is_reported(function: Callable[[], Any], kind: str) -> None:
     with pytest.raises(Stopped) as stopped:
         asked(function)
     assert (stopped.value.how, stopped.value.kind) == ("crashed", kind)

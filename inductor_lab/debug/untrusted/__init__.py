@@ -1,4 +1,4 @@
-"""Run code that nobody trusts, and get back values: never a pickle, never a verdict.
+"""Run untrusted code and get back parsed values: never a pickle, never a verdict.
 
     with copy_of_this_process(solution, limits) as process:    # or fresh.start(...)
         process.root(3, torch.ones(2))         the function is called there; the result is data here

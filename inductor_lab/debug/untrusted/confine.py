@@ -70,7 +70,7 @@ def limit(limits: Limits) -> None:
 
 
 def _address_space() -> int:
-    """Bytes of this process's address space; 0 where nobody says."""
+    """Bytes of this process's address space; 0 where it is unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):

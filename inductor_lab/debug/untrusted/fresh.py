@@ -108,7 +108,7 @@ def main(arguments: Sequence[str]) -> None:
     asking = socket.socket(fileno=int(arguments[0]))
     for name in arguments[1:]:
         import_module(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
     while True:
         text, fds, _, _ = socket.recv_fds(asking, REQUEST, 6)
         if not text:

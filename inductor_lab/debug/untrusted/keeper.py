@@ -80,7 +80,7 @@ def _reap(spared: int) -> None:
 
 
 def end_descendants() -> None:
-    """Kill all descendants of this process, and those that they start meanwhile."""
+    """Kill all descendants of this process, also those that start while it kills."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         for pid in descendants(os.getpid()):

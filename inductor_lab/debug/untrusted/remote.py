@@ -1,7 +1,7 @@
 """The side that judges: functions and objects that live in the other process.
 
 A call sends the arguments and returns what came back, parsed.  It raises `Raised` where the code
-raised, and `Stopped` where there will be no answer any more.
+raised, and `Stopped` if the process gives no more answers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Raised(Exception):
 
 
 class Stopped(Exception):
-    """The other process gives no answer any more.
+    """The other process gives no more answers.
 
     how     "hung", "crashed", "memory", or "malformed" for an answer that is none
     kind    of a crash: the signal, or the exit status
@@ -308,16 +308,16 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _raised(told: Any) -> Exception:
-    """An exception as it was told; its fields are checked, like everything that comes back."""
-    if not isinstance(told, dict):
+def _raised(report: Any) -> Exception:
+    """A reported exception; its fields are checked, like everything that comes back."""
+    if not isinstance(report, dict):
         return Stopped("malformed")
-    frames = told.get("frames")
+    frames = report.get("frames")
     frames = [f for f in frames if isinstance(f, tuple) and [*map(type, f)] == [str, int, str]] \
         if isinstance(frames, list) else []  # fmt: skip
-    mro = told.get("mro")
+    mro = report.get("mro")
     names = [str(name) for name in mro] if isinstance(mro, list) else []
-    kind, text, name = (str(told.get(key, "")) for key in ("kind", "text", "name"))
+    kind, text, name = (str(report.get(key, "")) for key in ("kind", "text", "name"))
     return Raised(kind, text, frames, names, name)
 
 

@@ -148,7 +148,7 @@ class _Server:
         try:
             answer = dumps((number, "returned", work()), self.out)
         except BaseException as error:
-            answer = dumps((number, "raised", _told(error)), self.out)
+            answer = dumps((number, "raised", _report(error)), self.out)
         self._write(answer)
 
     def call_back(self, number: int, args: Any, kwargs: Any) -> Any:
@@ -190,7 +190,7 @@ class _Callback:
         return self.server.call_back(self.number, args, kwargs)
 
 
-def _told(error: BaseException) -> Mapping[str, Any]:
+def _report(error: BaseException) -> Mapping[str, Any]:
     """An exception as plain values: its own, or the one of the user's code that it wraps."""
     if isinstance(error, CompilerDefect) and error.__cause__ is not None:
         error = error.__cause__  # in a phase of the user's
