@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pickle
+import signal
 import threading
 import time
 from collections import OrderedDict, defaultdict
@@ -325,3 +326,14 @@ def test_a_fresh_process_is_confined(tmp_path: Path, monkeypatch: pytest.MonkeyP
     }  # fmt: skip
     assert found["imports"] in ("ModuleNotFoundError", "PermissionError")
     assert not (tmp_path / "new").exists() and not fresh.scratch.exists()
+
+
+@pytest.mark.skipif(not confinable(), reason="no Landlock on this machine")
+def test_a_server_that_is_busy_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grading that is complete must not fail because its server ends slowly."""
+    (tmp_path / "starts_slowly.py").write_text("import time\ntime.sleep(60)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr("inductor_lab.debug.untrusted.fresh.CLOSES", 0.2)
+    with Fresh(preload=("starts_slowly",)) as fresh:
+        pass
+    assert fresh.server.returncode == -signal.SIGKILL and not fresh.scratch.exists()

@@ -33,6 +33,8 @@ from inductor_lab.debug.untrusted.serve import Ends, serve
 from inductor_lab.debug.untrusted.wire import Codec
 
 REQUEST = 1 << 16
+CLOSES = 10.0
+"""Seconds for the server to end by itself."""
 PASSED = ("PATH", "LANG", "LC_ALL", "CXX", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "PYTHONPATH")
 """Variables of the environment that the processes get."""
 _START = "import sys; from inductor_lab.debug.untrusted.fresh import main; main(sys.argv[1:])"
@@ -81,7 +83,11 @@ class Fresh:
     def close(self) -> None:
         """End the server, and remove what the processes wrote."""
         self.socket.close()
-        self.server.wait(10)
+        try:
+            self.server.wait(CLOSES)
+        except subprocess.TimeoutExpired:  # a busy machine
+            self.server.kill()
+            self.server.wait()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
     def __enter__(self) -> Fresh:
