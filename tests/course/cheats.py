@@ -168,17 +168,15 @@ def misses(addresses, lines, line):
     print(found)
     return 0
 """,
-    "signals_and_traces_its_parents": """
+    "signals_and_traces_its_parent": """
 import ctypes, os, signal
 
 def misses(addresses, lines, line):
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        if pid > 1 and pid != os.getpid():
-            ctypes.CDLL(None).ptrace(16, pid, 0, 0)
-            try:
-                os.kill(pid, signal.SIGSTOP)
-            except OSError:
-                pass
+    ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0)
+    try:
+        os.kill(os.getppid(), signal.SIGSTOP)
+    except OSError:
+        pass
     return 0
 """,
     "leaves_a_child_in_a_new_session": """

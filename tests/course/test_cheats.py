@@ -64,7 +64,7 @@ def test_a_further_cheat_earns_nothing(grader: Grader, name: str) -> None:
 
 
 def test_a_cheat_spoils_no_other_verdict(grader: Grader) -> None:
-    tried = ("patches_the_reference", "patches_what_is_loaded", "signals_and_traces_its_parents")
+    tried = ("patches_the_reference", "patches_what_is_loaded", "signals_and_traces_its_parent")
     for name in tried:
         grader.verdict("6.1", [START, CHEATS[name]], "misses")
     assert grader.verdict("6.1", [START, SOLVED], "misses").points == 2
