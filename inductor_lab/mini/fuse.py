@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inductor_lab.mini import loops
+import inductor_lab.mini.loops as loops
 from inductor_lab.mini.loops import Affine, Call, Const, Expr, Index, Load, Nest, Op, Program, Step
 
 LARGEST = 100

@@ -20,7 +20,7 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
-from inductor_lab.mini import loops
+import inductor_lab.mini.loops as loops
 from inductor_lab.mini.loops import Affine, Call, Const, Expr, Index, Load, Nest, Op, View
 
 FLOATS = (torch.float32, torch.float64)
