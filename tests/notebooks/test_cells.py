@@ -94,6 +94,8 @@ def test_nothing_to_compile_is_reported_and_keeps_the_last(cells) -> None:
 
 def test_the_value_is_shown_and_is_underscore(cells) -> None:
     vars(builtins).pop("_", None)  # a doctest's: IPython leaves `_` alone where there is one
+    for name in ("_", "__", "___"):
+        cells.user_ns.pop(name, None)  # it also leaves names alone that earlier cells have changed
     result, _ = run(cells, "%%compile\nf(x)")
     torch.testing.assert_close(result.result, cells.user_ns["f"](cells.user_ns["x"]))
     assert cells.user_ns["_"] is result.result

@@ -60,6 +60,7 @@ PARTS = (
     Part("distributed", folders("distributed")),
     Part("gpu", folders("gpu"), minutes=2),
     Part("course", folders("course"), also=("notebooks/labs", "notebooks/tutorials"), minutes=5),
+    Part("mini", folders("mini"), also=("docs/mini.md",), minutes=3),
     Part("notebooks", folders("notebooks"), also=("notebooks",), minutes=3),
     Part("views", folders("widgets"), also=("widgets",), minutes=2),
     Part("browser", folders("browser"), also=("javascript", "widgets"), minutes=12, by_file=True),
@@ -69,7 +70,10 @@ PARTS = (
         also=("pyproject.toml", "MANIFEST.in", "Makefile", "conda", "docs", "deploy", "javascript"),
         minutes=3,
     ),
-    Part("surface", tuple(f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py"))),
+    Part(
+        "surface",
+        (*folders("saved"), *(f"tests/{path.name}" for path in (ROOT / "tests").glob("test_*.py"))),
+    ),
 )
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import Refused
-from inductor_lab.compiler.torch_door.torch_api import make_fx
+from inductor_lab.compiler.torch_door.torch_api import OpOverload, make_fx
 
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     name: getattr(operator, name)
@@ -117,7 +117,7 @@ def _data(value: Any) -> Any:
 
 
 def _name_of(target: Any) -> str:
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         return str(target)
     for name, function in ARITHMETIC.items():
         if target is function:
@@ -169,6 +169,6 @@ def _target(name: str) -> Callable[..., Any]:
     packet, _, overload = rest.partition(".")
     if kind == "aten" and packet != "from_file":
         found = getattr(getattr(torch.ops.aten, packet, None), overload, None)
-        if isinstance(found, torch._ops.OpOverload) and not found._schema.is_mutable:
+        if isinstance(found, OpOverload) and not found._schema.is_mutable:
             return found
     raise Refused(f"{name} is no functional ATen operator")

@@ -14,8 +14,7 @@ from math import prod
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.ir.index import Axis, hint, is_int
 from inductor_lab.compiler.ir.ops import EXPENSIVE_FLOPS
-from inductor_lab.compiler.ir.program import BufferKind
-from inductor_lab.compiler.schedule.facts import NestFacts, real_axes
+from inductor_lab.compiler.schedule.facts import real_axes
 from inductor_lab.compiler.schedule.fusion.cluster import Cluster, Member
 from inductor_lab.compiler.schedule.fusion.rules import Pair, profit
 from inductor_lab.compiler.schedule.fusion.scans import scans_read
@@ -131,10 +130,10 @@ def cheap_copy(pair: Pair) -> str | None:
 
 @profit
 def one_more_place(pair: Pair) -> str | None:
-    """A small producer that can be computed next to one of its inputs is not inlined if the kernel
-    would load a buffer at one more place.
+    """A small producer is not inlined if the kernel would load a buffer at one more place.
 
-    The kernel could not write its result over this buffer:
+    The kernel could not write its result over this buffer.  A producer that is computed nowhere
+    else must follow a reduction, whose kernel can compute it:
 
         mean[i] = x[i, 0] + off[i] / n           off: a sum over r of x[i, r] - x[i, 0]
         y[i, j] = x[i, j] - mean[i]
@@ -144,22 +143,12 @@ def one_more_place(pair: Pair) -> str | None:
     facts = pair.first.members[0].facts
     if facts.volume >= max(member.facts.volume for member in pair.second.members):
         return None
-    if pair.placement == "inlined" and not _has_input_of_its_size(pair, facts):
+    if pair.placement == "inlined" and not pair.after_reduction:
         return None
     for name, _ in facts.loads:
         if len(pair.merged.loads[name]) > len(pair.second.loads.get(name, ())) > 0:
             return f"the kernel of {pair.consumer} would load {name} at one more place"
     return None
-
-
-def _has_input_of_its_size(pair: Pair, facts: NestFacts) -> bool:
-    """Is one of the producer's inputs computed by a loop nest over the same number of points?"""
-    inputs = (pair.buffers[name] for name, _ in facts.loads)
-    return any(
-        buffer.kind is BufferKind.COMPUTED
-        and prod(hint(size) for size in buffer.layout.size) == facts.volume
-        for buffer in inputs
-    )
 
 
 @profit

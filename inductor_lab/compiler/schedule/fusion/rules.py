@@ -38,6 +38,7 @@ class Pair:
     saved      bytes of memory traffic that the fusion saves
     operations  operations of the producer, and of producers that only it needs, per element
     overwritten  the reason why a value that the fusion reads would be overwritten before, if any
+    after_reduction  the inlined producer uses a reduction with one result for each of its points
     """
 
     producer: str
@@ -52,6 +53,7 @@ class Pair:
     saved: int
     operations: int = 0
     overwritten: str | None = None
+    after_reduction: bool = False
 
     @property
     def buffers(self) -> Mapping[str, Buffer]:

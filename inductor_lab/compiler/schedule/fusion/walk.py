@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from inductor_lab.compiler.base.errors import working_on
 from inductor_lab.compiler.base.options import FusionOptions
+from inductor_lab.compiler.ir.index import hint
 from inductor_lab.compiler.ir.program import (
     ExternCall,
     LoopProgram,
+    Reduction,
     Scatter,
     Step,
     read_by,
@@ -48,6 +51,9 @@ from inductor_lab.compiler.schedule.schedule import Choice, Decision, Verdict
 
 RULE_FILES = (legality, profit, profit_gpu)
 """The modules that register rules when they are imported."""
+
+FEW_NESTS = 8
+"""Nests among which `follows_reduction` looks for a reduction."""
 
 NEIGHBOURS = 2
 """A nest is compared with this many earlier clusters that share an input."""
@@ -257,7 +263,26 @@ class Walk:
         saved = second.bytes - merged.bytes + own_bytes
         work = operations_for(member.buffer, self.facts, self.readers, self.kept)
         pair = Pair(*names, placement, alone, second, {}, merged, None, None, saved, work)
-        return self.judge(replace(pair, overwritten=self.overwritten(merged)))
+        after = placement == "inlined" and self.follows_reduction(member.facts)
+        return self.judge(
+            replace(pair, overwritten=self.overwritten(merged), after_reduction=after)
+        )
+
+    def follows_reduction(self, facts: NestFacts) -> bool:
+        """Does a nest use a reduction that has one result for each point of the nest, directly or
+        through a few nests with as many points?"""
+        found = [facts]
+        for each in found:
+            for name in dict.fromkeys(name for name, _ in each.loads if name in self.facts):
+                of_input = self.facts[name]
+                points = prod(hint(axis.size) for axis in of_input.nest.axes)
+                if points != facts.volume or of_input in found:
+                    continue
+                if isinstance(of_input.nest, Reduction):
+                    return True
+                if len(found) < FEW_NESTS:
+                    found.append(of_input)
+        return False
 
     def in_one_kernel(self, alone: Cluster, number: int) -> _Judged:
         """Evaluate computing a producer in the kernel of a cluster that reads it."""
