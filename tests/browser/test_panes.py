@@ -20,6 +20,12 @@ OFF_CENTRE = """() => {
 """How far the middle of a graph is from the middle of its pane, as a share of the pane's width."""
 
 
+NEXT_FRAMES = """() => new Promise((done) => {
+  requestAnimationFrame(() => requestAnimationFrame(done));
+})"""
+"""Two frames: the first resizes the panes, the second draws their graphs."""
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory) -> Path:
     x = torch.randn(8, 8, requires_grad=True)
@@ -78,5 +84,5 @@ def test_a_graph_stays_in_the_middle_of_its_pane_in_presentation_mode(report, op
     assert abs(page.evaluate(OFF_CENTRE)) < 0.05
     page.keyboard.press("P")
     page.wait_for_function("document.querySelector('.presenting') !== null")
-    page.wait_for_timeout(100)
+    page.evaluate(NEXT_FRAMES)
     assert abs(page.evaluate(OFF_CENTRE)) < 0.05

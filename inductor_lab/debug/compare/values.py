@@ -81,7 +81,7 @@ def _wide(value: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tenso
 
 def whole_storage(value: torch.Tensor) -> torch.Tensor:
     """All elements of a tensor's storage as a tensor of shape (n,)."""
-    return value.detach().new_empty(0).set_(value.untyped_storage())  
+    return value.detach().new_empty(0).set_(value.untyped_storage())
 
 
 def _like(old: T, new: T) -> T:
