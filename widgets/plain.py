@@ -5,6 +5,7 @@ A page shows it before its script runs, and when scripts are not allowed.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
@@ -35,6 +36,8 @@ SHAPES = """
 .lab-plain img{max-width:100%}
 """
 STYLE = SHAPES + themed(".lab-plain", LIGHT, DARK)
+NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that make an SVG file invalid: control characters and lone surrogates."""
 
 
 def plain_document(document: Mapping[str, Any], pictures: Iterable[tuple[str, str]] = ()) -> str:
@@ -60,9 +63,9 @@ def image(title: str, svg: str) -> str:
     """A picture as an image.
 
     Front ends remove the styles and shapes of an SVG element in HTML that they do not trust, and
-    keep its words.  They show an image as it is.
+    keep its words.  They show an image as it is.  Characters that XML does not allow become U+FFFD.
     """
-    data = b64encode(svg.encode()).decode()
+    data = b64encode(NOT_IN_XML.sub("\ufffd", svg).encode()).decode()
     return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{data}">'
 
 

@@ -33,7 +33,8 @@ NAMES = {
     "eager", "inductor", "inductor_lab", "wave",
     "GFLOP", "GB", "MB", "kB", "B", "ms", "µs", "ns", "f32",
     "kernel", "kernels", "rank", "forward", "ATen", "aten", "default", "torch", "Markdown", "mm",
-    "threads", "processor", "over", "sizes", "programs", "modes", "one", "two", "in", "a", "s", "x",
+    "threads", "lane", "processor", "over", "sizes", "programs", "modes", "one", "two", "in", "a",
+    "s", "x",
 }  # fmt: skip
 """Names of functions and contenders, titles of the user, the machine's own text, and units."""
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
 import re
+from xml.etree import ElementTree
 
 import pytest
 
 from inductor_lab.compiler.base.errors import CannotWrite
 from inductor_lab.widgets.page import json_for_html
+from inductor_lab.widgets.plain import image
 from inductor_lab.widgets.report import report_html
 
 HOSTILE = "<img src=x onerror=alert(1)></script>"
@@ -31,6 +34,12 @@ def test_hostile_names_are_escaped(training):
     page = report_html(dataclasses.replace(training, name=HOSTILE))
     assert "<img src=x" not in page and HOSTILE not in page
     assert page.count("</script>") == 2
+
+
+def test_a_static_picture_is_a_valid_svg_file_whatever_its_text_is():
+    picture = image("a title", "<svg>\0\ud800\x1b\ufffe<text>x</text>\U0001f600</svg>")
+    svg = base64.b64decode(re.search("base64,([^\"]*)", picture)[1])
+    assert "".join(ElementTree.fromstring(svg).itertext()) == "\ufffd" * 4 + "x\U0001f600"
 
 
 def test_json_cannot_end_its_script():
