@@ -3,55 +3,45 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack, closing, redirect_stdout, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from inductor_lab import __version__
 from inductor_lab.bench.progress import StatusLine
-from inductor_lab.compiler.base.display import Documented, bytes_text
+from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.base.errors import BadArguments, LabError, unknown_name
-from inductor_lab.compiler.base.observer import Observer
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.debug.command_line import (
+    BAD_INPUT,
+    FAILED,
+    INTERRUPTED,
+    SUCCESS,
+    Answer,
+    PhaseProgress,
+    Printed,
+    inspected,
+    seconds,
+)
+from inductor_lab.debug.explore.commands import add_commands as add_explore_commands
 from inductor_lab.debug.user_file import load_calls, load_function, place_in
 from inductor_lab.notebook.failure import sentence, torch_failed, where
 from inductor_lab.notebook.quiet import suppress_warnings
 
-SUCCESS, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-"""The exit codes (docs/json.md): 1 means that a check found something wrong."""
 
+def main(
+    arguments: Sequence[str] | None = None, tell: Callable[[str], None] | None = None
+) -> int:
+    """Run one command; returns the exit code (0 success, 1 a check failed, 2 bad input).
 
-@dataclass(frozen=True)
-class Answer:
-    """What a command has found: its text, the value that `--json` prints, the exit code."""
-
-    text: str
-    value: Any = None
-    code: int = SUCCESS
-
-
-@dataclass(frozen=True, repr=False)
-class Printed(Documented):
-    """The text of a command that has no other result."""
-
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text.partition("\n")[0]
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code (0 success, 1 a check failed, 2 bad input)."""
+    `tell` is called with the progress of a long command.
+    """
     given = _parser().parse_args(arguments)
+    given.tell = tell
     try:
         with ExitStack() as during:
             if not given.traceback:
@@ -84,14 +74,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = [said, *([f"  {place}"] if place else [])]
         lines.append("  --traceback shows where it was raised")
         return _refused(given, "\n".join(lines), type(error).__name__)
-
-
-def seconds(text: str) -> float:
-    """A time limit; raises ArgumentTypeError if it is not a positive number."""
-    with suppress(ValueError):
-        if 0 < float(text) < math.inf:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
 
 
 def _print(answer: Answer, given: argparse.Namespace) -> None:
@@ -199,6 +181,7 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
 
     _add_compile_commands(commands, json)
+    add_explore_commands(commands, json)
 
     trace = commands.add_parser(
         "trace", parents=json, help="a TORCH_TRACE log, from any machine, as a page"
@@ -233,24 +216,6 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-class PhaseProgress(Observer):
-    """Shows the running phase with its elapsed time; silent if the output is not a terminal."""
-
-    def __init__(self, title: str) -> None:
-        self._line = StatusLine(sys.stdout)
-        self._title = title
-        self._line.tell(title)
-
-    def entered(self, phase: str) -> None:
-        self._line.tell(f"{self._title}: {phase}")
-
-    def left(self, phase: str, result: Any) -> None:
-        self._line.tell(f"{self._title}: {phase} done")
-
-    def close(self) -> None:
-        self._line.close()
-
-
 def _demo(given: argparse.Namespace) -> Answer:
     from inductor_lab.bench.demo.programs import PROGRAMS
     from inductor_lab.bench.demo.run import run_program
@@ -278,11 +243,8 @@ def _demo(given: argparse.Namespace) -> Answer:
 
 
 def _explain(given: argparse.Namespace) -> Answer:
-    from inductor_lab import load
-
     Options(target=given.ladder)  # checked before anything is compiled
-    saved = given.function.endswith(".json")
-    compilation = load(given.function) if saved else _inspected(given, given.target)
+    compilation = inspected(given, given.function, given.target)
     if given.measure:
         compilation = compilation.measure(given.measure)
     lines = [str(compilation)]
@@ -295,18 +257,10 @@ def _explain(given: argparse.Namespace) -> Answer:
     return Answer("\n".join(lines), compilation)
 
 
-def _inspected(given: argparse.Namespace, target: str | None = None) -> Any:
-    from inductor_lab import inspect
-
-    fn, args = load_function(given.function, given.args)
-    with closing(PhaseProgress(given.function)) as observer:
-        return inspect(fn, *args, target=target, observer=observer)
-
-
 def _memory(given: argparse.Namespace) -> Answer:
     from inductor_lab.debug.memory_report import MemoryReport
 
-    report = MemoryReport(_inspected(given))
+    report = MemoryReport(inspected(given, given.function))
     return Answer(str(report), report)
 
 
@@ -348,8 +302,9 @@ def _minify(given: argparse.Namespace) -> Answer:
 
     fn, args = load_function(given.function, given.args)
     found = minify(
-        fn, *args, limit=given.limit, folder=given.folder, tell=print, compiler=_compiler(given)
-    )
+        fn, *args, limit=given.limit, folder=given.folder, tell=given.tell or print,
+        compiler=_compiler(given),
+    )  # fmt: skip
     return Answer(f"{found.script}\nwritten to {found.folder}/", found, FAILED)
 
 

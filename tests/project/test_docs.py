@@ -38,7 +38,7 @@ def test_links_have_targets(page: Path) -> None:
 
 TARGET = re.compile(r"(?:^    |`|&& )make ([a-z]+)|^make ([a-z]+) +#", re.MULTILINE)
 MODULE = re.compile(r"python3? -m ((?:tests|benchmarks|deploy)[\w.]*)")
-COMMAND = re.compile(r"(?:^(?:    )?|`|&& |bin/|\d )inductor-lab ([a-z]+)([^\n`#&]*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^(?:    )?|`|&& |bin/|\d )inductor-lab ([a-z-]+)([^\n`#&]*)", re.M)
 
 
 def test_make_targets_and_modules_in_the_docs_exist() -> None:

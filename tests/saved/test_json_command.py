@@ -13,6 +13,7 @@ import pytest
 
 import inductor_lab as lab
 from inductor_lab import cli
+from inductor_lab.debug.user_file import load_function
 from inductor_lab.saved.documents.kinds import schema
 from tests.saved.schemas import valid
 
@@ -83,6 +84,72 @@ def test_other_commands_on_a_function(run, file: Path) -> None:
                for reason in one["reasons"])  # fmt: skip
     code, found = run("bench", f"{file}:f", "--seconds", "0.05", "--against", "eager")
     assert code == 0 and [c["name"] for c in found["contenders"]] == ["eager", "inductor_lab"]
+
+
+TWO_KERNELS = """
+import torch
+
+def attend(q, k):
+    scores = (q @ k.T).softmax(-1)
+    return (scores * 2).sum(0)
+
+def example_inputs():
+    return torch.ones(64, 32), torch.ones(64, 32)
+"""
+
+
+def test_commands_that_change_something_and_compare(run, file: Path) -> None:
+    file.write_text(TWO_KERNELS)
+    code, whole = run("explain", f"{file}:attend", "--save", "a.lab.json")
+    part = lab.load("a.lab.json").graphs[0].forward
+    apart = {d[-1] for d in part.schedule.decisions.by_pair.values() if not d[-1].fused}
+    code, found = run("why-not-fused", "a.lab.json")
+    assert code == 0 and apart
+    assert {(d["producer"], d["consumer"]) for d in found["decisions"]} == {
+        (d.producer, d.consumer) for d in apart
+    }
+    (first, *_) = found["decisions"]
+    code, one = run("why-not-fused", "a.lab.json", first["producer"], first["consumer"])
+    assert code == 0 and one["verdicts"] == first["verdicts"] and one["id"] == first["id"]
+    assert first in whole["graphs"][0]["parts"][0]["decisions"]
+
+    code, found = run("what-if", f"{file}:attend", "--no-fusion")
+    assert code == 0 and found["before"]["kernels"] < found["after"]["kernels"]
+    pair = next(d for d in part.schedule.decisions if d.fused)
+    names = pair.producer, pair.consumer
+    code, forbidden = run("what-if", f"{file}:attend", "--forbid", ",".join(names))
+    fn, args = load_function(f"{file}:attend", None)
+    expected = lab.inspect(fn, *args).what_if(forbid=[names]).after
+    assert code == 0 and forbidden["after"]["passes"] == expected.passes
+    assert forbidden["after"] != forbidden["before"]
+    code, same = run("diff", "a.lab.json", f"{file}:attend")
+    assert code == 0 and same["before"] == same["after"] == found["before"]
+
+    kernel = part.kernels[0]
+    text = file.parent / "edited.cpp"
+    text.write_text(str(kernel.code))
+    given = ("try-kernel", f"{file}:attend", kernel.name, str(text), "--seconds", "0.05")
+    code, found = run(*given)
+    assert code == 0 and found["right"] and found["edited_seconds"] > 0
+    text.write_text(str(kernel.code).replace("return 0;", "return nothing;"))
+    code, found = run(*given)
+    assert code == 1 and not found["right"] and "nothing" in found["errors"][0]["message"]
+
+
+def test_commands_that_compare_refuse_bad_input(run, file: Path) -> None:
+    file.write_text(TWO_KERNELS)
+    assert run("explain", f"{file}:attend", "--save", "a.lab.json")[0] == 0
+    for arguments, words in (
+        (("why-not-fused", "a.lab.json", "buf0"), "one buffer is not a pair"),
+        (("why-not-fused", "a.lab.json", "buf0", "buf77"), "never considered"),
+        (("why-not-fused", "a.lab.json", "--part", "g7.forward"), "there is g0.forward"),
+        (("what-if", "a.lab.json", "--no-fusion"), "was loaded from a file"),
+        (("try-kernel", f"{file}:attend", "k", "nowhere.cpp"), "cannot be read"),
+    ):
+        code, found = run(*arguments)
+        assert code == 2 and words in found["message"], arguments
+    with pytest.raises(SystemExit):
+        cli.main(["what-if", f"{file}:attend", "--forbid", "buf0"])
 
 
 def test_the_exit_code_of_a_check_that_failed_is_1(run, file: Path) -> None:

@@ -152,7 +152,7 @@ class Blame(Shown):
             verdict=self.verdict,
             fault=None if self.fault is None else _fault(self.fault),
             stages=[_stage(row, f"stage:{number}") for number, row in enumerate(self.stages)],
-            results={name: _judged(judged) for name, judged in self.results.items()},
+            results={name: judged.as_data() for name, judged in self.results.items()},
             nonfinite=[
                 tool_types.Nonfinite(what=born.what, stage=born.stage, node=born.node,
                                      in_float64=born.in_float64, place=place(born.span))
@@ -189,12 +189,4 @@ def _stage(row: StageRow, at: str) -> tool_types.Stage:
         id=at, summary=f"{text}, {row.says}" if row.says else text, kind="stage",
         where=row.where, stage=row.stage, verdict=row.verdict, message=row.says,
         ulp=finite(row.ulp),
-    )  # fmt: skip
-
-
-def _judged(judged: Judged) -> tool_types.Judged:
-    return tool_types.Judged(
-        kind=judged.kind, ulp=finite(judged.ulp), eager_ulp=finite(judged.eager_ulp),
-        place=list(judged.place), got=judged.got, expected=judged.expected, wrong=judged.wrong,
-        total=judged.total,
     )  # fmt: skip

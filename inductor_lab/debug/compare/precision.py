@@ -17,6 +17,9 @@ from typing import Literal, TypeAlias
 
 import torch
 
+from inductor_lab.saved.documents import tool_types
+from inductor_lab.saved.documents.kinds import finite
+
 Kind: TypeAlias = Literal[
     "equal", "rounding", "wrong", "NaN", "inf", "sign of zero", "shape", "dtype", "not written",
     "written",
@@ -53,6 +56,14 @@ class Judged:
     total: int = 0
     off: float = 0.0
     eager_off: float = 0.0
+
+    def as_data(self) -> tool_types.Judged:
+        """What documents contain of it."""
+        return tool_types.Judged(
+            kind=self.kind, ulp=finite(self.ulp), eager_ulp=finite(self.eager_ulp),
+            place=list(self.place), got=self.got, expected=self.expected, wrong=self.wrong,
+            total=self.total,
+        )  # fmt: skip
 
     @property
     def distance(self) -> str:

@@ -39,6 +39,8 @@ from inductor_lab.debug.compare.precision import Judged, judge
 from inductor_lab.debug.compare.values import copies, widened
 from inductor_lab.debug.explore.steps import Running, steps_of
 from inductor_lab.debug.isolate import Tell, run_isolated
+from inductor_lab.saved.documents import tool_types
+from inductor_lab.saved.documents.kinds import document
 
 OLD, NEW = "the original", "edited"
 FEWEST_ROUNDS = 9
@@ -72,6 +74,28 @@ class EditedKernel:
     def right(self) -> bool:
         """Did it run, and are all results of its part correct?"""
         return not self.errors and not self.failure and all(j.right for j in self.judged)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The data as JSON (docs/json.md)."""
+        timed = self.timings.rounds > 0
+        old, new = (self.timings.median_ms(n) / 1e3 if timed else None for n in (OLD, NEW))
+        return document(tool_types.EditedKernel(
+            id="edited_kernel",
+            summary=str(self).partition("\n")[0],
+            kind="edited_kernel",
+            name=self.kernel,
+            part=self.part,
+            right=self.right,
+            errors=[
+                tool_types.CompilerError(line=line, message=text) for line, text in self.errors
+            ],
+            failure=self.failure,
+            against=self.against,
+            results=[judged.as_data() for judged in self.judged],
+            original_seconds=old,
+            edited_seconds=new,
+            verdict=self.timings.verdict(NEW, OLD) if timed else "",
+        ))  # fmt: skip
 
     def __str__(self) -> str:
         if self.errors:

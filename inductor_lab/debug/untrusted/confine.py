@@ -96,11 +96,14 @@ def confinable() -> int:
     return max(int(found), 0)
 
 
-def confine(hidden: Iterable[Path], scratch: Path) -> None:
+def confine(
+    hidden: Iterable[Path], scratch: Path, readable: Iterable[Path] | None = None
+) -> None:
     """From now on this process reads nothing below `hidden`, and writes only below `scratch`.
 
-    It still lists folders everywhere, and imports and runs what it can read.  Other processes are
-    hidden too.  Raises CannotConfine where there is no Landlock.
+    If `readable` is given, it reads only what is below these files and folders.  It still lists
+    folders everywhere, and imports and runs what it can read.  Other processes are hidden too.
+    Raises CannotConfine where there is no Landlock.
     """
     version = confinable()
     if not version:
@@ -111,9 +114,11 @@ def confine(hidden: Iterable[Path], scratch: Path) -> None:
     scoped = 3 if version >= 6 else 0
     rules = _create(rights, network, scoped, version)
     _allow(rules, Path("/"), LIST)
-    others = {pid for pid in os.listdir("/proc") if pid.isdigit()} - {str(os.getpid())}
-    unseen = {Path(os.path.realpath(each)) for each in hidden}
-    for path in _all_but(unseen | {Path("/proc", pid) for pid in others}, Path("/")):
+    if readable is None:
+        others = {pid for pid in os.listdir("/proc") if pid.isdigit()} - {str(os.getpid())}
+        unseen = {Path(os.path.realpath(each)) for each in hidden}
+        readable = _all_but(unseen | {Path("/proc", pid) for pid in others}, Path("/"))
+    for path in readable:
         _allow(rules, path, rights & (EXECUTE | READ))
     for device in DEVICES:
         _allow(rules, Path(device), rights & (READ | WRITE | IOCTL))

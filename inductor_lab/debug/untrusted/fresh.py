@@ -64,16 +64,18 @@ class Fresh:
         return passed | path | folders(self.scratch)
 
     def start(
-        self, begin: str, argument: Any, limits: Limits, classes: str, hidden: Iterable[Path]
-    ) -> Process:
+        self, begin: str, argument: Any, limits: Limits, classes: str, hidden: Iterable[Path],
+        readable: Iterable[Path] | None = None,
+    ) -> Process:  # fmt: skip
         """A process that calls `begin(argument)`, both named and given as JSON; `classes` names the
-        table of classes that may come back."""
+        table of classes that may come back; `hidden` and `readable` are those of `confine`."""
         scratch = Path(tempfile.mkdtemp(dir=self.scratch))
         (scratch / "argument.json").write_text(json.dumps(argument), encoding="utf-8")
         printed, traces = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         pipes, ends, life, status = channels(printed, traces)
         asked = {"begin": begin, "limits": asdict(limits), "classes": classes,
-                 "hidden": [str(path) for path in hidden], "scratch": str(scratch)}  # fmt: skip
+                 "hidden": [str(path) for path in hidden], "scratch": str(scratch),
+                 "readable": None if readable is None else [*map(str, readable)]}  # fmt: skip
         theirs = [ends.requests, ends.answers, ends.printed, ends.traces, life, status]
         socket.send_fds(self.socket, [json.dumps(asked).encode()], theirs)
         for end in (ends.requests, ends.answers, life, status):
@@ -140,7 +142,9 @@ def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
         tempfile.tempdir = None
         argument = json.loads((scratch / "argument.json").read_text(encoding="utf-8"))
         begin, codec = _named(asked["begin"]), Codec(_named(asked["classes"]))
-        confine(map(Path, asked["hidden"]), scratch)
+        readable = asked["readable"]
+        confine(map(Path, asked["hidden"]), scratch,
+                None if readable is None else [*map(Path, readable)])  # fmt: skip
         ends = Ends(requests, answers, printed, traces)
         serve(lambda: begin(argument), ends, limits, codec)
 

@@ -26,6 +26,7 @@ KINDS: Mapping[str, type] = {
     "decision": kernel_types.Decision,
     "decisions": kernel_types.Decisions,
     "doctor": command_types.Doctor,
+    "edited_kernel": tool_types.EditedKernel,
     "error": command_types.Error,
     "facts": command_types.Facts,
     "field": command_types.Field,

@@ -37,6 +37,15 @@ class Judged(TypedDict):
     """The number of elements."""
 
 
+class CompilerError(TypedDict):
+    """An error of the compiler of an edited kernel."""
+
+    line: int
+    """The line of the edited text; 0 if it is unknown."""
+    message: str
+    """The message."""
+
+
 class Fault(TypedDict):
     """The first thing that is wrong."""
 
@@ -364,3 +373,30 @@ class Comparison(Item):
     """Other numbers, each before and after."""
     parts: list[PartDifference]
     """The differences of the code."""
+
+
+class EditedKernel(Item):
+    """The run of an edited kernel."""
+
+    kind: Literal["edited_kernel"]
+    """The kind of the document."""
+    name: str
+    """The name of the kernel."""
+    part: str
+    """The part that contains it."""
+    right: bool
+    """Whether it compiled and ran, and all results of the part are correct."""
+    errors: list[CompilerError]
+    """Why it does not compile."""
+    failure: str
+    """How its run ended, if it did not return; "" otherwise."""
+    against: str
+    """What the results were compared with."""
+    results: list[Judged]
+    """The verdict about each result of the part."""
+    original_seconds: float | None
+    """The median time of the original kernel; null if it was not timed."""
+    edited_seconds: float | None
+    """The median time of the edited kernel; null if it was not timed."""
+    verdict: str
+    """The comparison of the times in words; "" if they were not measured."""
