@@ -69,7 +69,7 @@ def test_batch_norm_in_training(shape: tuple[int, ...], dtype: torch.dtype) -> N
     exact = copy.deepcopy(norm).double()
     x = (torch.randn(shape, device="cuda") * 3 + 1).to(dtype).requires_grad_()
     y = x.detach().double().requires_grad_()
-    step = torch.compile(lambda x: F.silu(norm(x)), backend="inductor_lab")
+    step = torch.compile(lambda x: F.silu(norm(x)), backend=lab.inductor_lab)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-2
     for _ in range(5):
         out, wanted = step(x), F.silu(exact(y))

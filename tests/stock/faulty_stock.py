@@ -115,8 +115,8 @@ FAULTS = {
         "host program",
     ),
     "stride of a buffer": Seeded(
-        _text(r"buf1 = empty_strided_cpu\(\(9, 9\), \(9, 1\)",
-              "buf1 = empty_strided_cpu((9, 9), (1, 9)"),
+        _text(r"buf1 = empty_strided_(cpu|cuda)\(\(9, 9\), \(9, 1\)",
+              r"buf1 = empty_strided_\1((9, 9), (1, 9)"),
         "host program",
     ),
     "results in another order": Seeded(
@@ -127,7 +127,7 @@ FAULTS = {
         "host program",
     ),
     "buffer reused too early": Seeded(
-        _text(r"buf1 = empty_strided_cpu\(.*\)", "buf1 = buf0"), "host program"
+        _text(r"buf1 = empty_strided_(cpu|cuda)\(.*\)", "buf1 = buf0"), "host program"
     ),
     "arguments of a joint pass": Seeded(
         _pass("joint_custom_post_pass", _swapped, aten.sub.Tensor), JOINT
@@ -139,4 +139,13 @@ FAULTS = {
         _pass(POST, _became(aten.cos.default), aten.sin.default), f"post_grad_passes: {POST}"
     ),
 }  # fmt: skip
-"""Faults of `chain`, each of one kind."""
+"""Faults of `chain` on a CPU, each of one kind."""
+
+TRITON_FAULTS = {
+    "constant in a kernel": Seeded(_text(r"(tl\.full\(\[1\], |= )1\.5\b", r"\g<1>1.25"), "kernel"),
+    "function in a kernel": Seeded(_text(r"tl_math\.sin", "tl_math.cos"), "kernel"),
+    "operator in a kernel": Seeded(_text(r"(tmp\d+) - (tmp\d+)$", r"\1 + \2"), "kernel"),
+    "start of a reduction": Seeded(_text(r"tl\.sum\((\w+), 1\)", r"(tl.sum(\1, 1) + 1)"), "kernel"),
+    "bound of a loop": Seeded(_text(r"xmask = xindex < xnumel$", "xmask = xindex < 8"), "kernel"),
+} | {name: fault for name, fault in FAULTS.items() if fault.stage != "kernel"}
+"""Faults of `chain` on a GPU."""

@@ -185,7 +185,9 @@ class Analysis(Findings[Site]):
 def _no_tangents(joint: FxGraph) -> Mapping[str, torch.Tensor]:
     """Zeros as output gradients of a joint graph whose backward was not called."""
     return {
-        node.name: torch.zeros([size_hint(n) for n in fake.shape], dtype=fake.dtype)
+        node.name: torch.zeros(
+            [size_hint(n) for n in fake.shape], dtype=fake.dtype, device=fake.device
+        )
         for node in joint.module.graph.find_nodes(op="placeholder")
         if is_tangent(node) and isinstance(fake := node.meta.get("val"), torch.Tensor)
     }

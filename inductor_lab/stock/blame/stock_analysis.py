@@ -280,7 +280,8 @@ def _tangents(nodes: Sequence[torch.fx.Node]) -> Iterator[torch.Tensor]:
     for number, node in enumerate(nodes):
         fake = node.meta.get("val")
         if isinstance(fake, torch.Tensor) and all(isinstance(s, int) for s in fake.shape):
-            yield tangent(torch.empty(fake.shape, dtype=fake.dtype), number)
+            like = torch.empty(fake.shape, dtype=fake.dtype, device=fake.device)
+            yield tangent(like, number)
 
 
 def _output_node(module: GraphModule, result: str) -> FxNode | None:

@@ -204,7 +204,7 @@ class WrapperRun:
         judged = judge(tensor, run.own[node], exact, run.spread.get(node))
         if judged.right:
             return True
-        generated = callee.split(".")[0].startswith(("cpp_", "triton_"))
+        generated = callee.startswith(("cpp_", "triton_"))
         stage = "kernel" if generated else "host program"
         if generated:
             line, code = self._store(callee, name, statement)
@@ -260,10 +260,9 @@ class WrapperRun:
 
     def _store(self, callee: str, name: str, statement: ast.stmt) -> tuple[int, str]:
         """The kernel's last line that stores to a buffer."""
-        kernel = callee.split(".")[0]
         call = next(n for n in ast.walk(statement) if isinstance(n, ast.Call))
         given = [a.id if isinstance(a, ast.Name) else "" for a in call.args]
-        starts = [n for n, text in enumerate(self.lines) if text.startswith(f"{kernel} = ")]
+        starts = [n for n, text in enumerate(self.lines) if text.startswith(f"{callee} = ")]
         if not starts or name not in given:
             return statement.lineno, self.lines[statement.lineno - 1]
         ends = [n for n, text in enumerate(self.lines) if n > starts[0] and text.startswith("'''")]
@@ -345,7 +344,9 @@ def _value(statement: ast.Return) -> ast.expr:
 
 def _callee(statement: ast.stmt) -> str:
     value = getattr(statement, "value", None)
-    return ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+    if not isinstance(value, ast.Call):
+        return ""
+    return ast.unparse(value.func).removesuffix(".run")  # which launches a kernel of Triton's
 
 
 def _is_kernel(statement: ast.stmt) -> bool:
