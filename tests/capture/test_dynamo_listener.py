@@ -135,6 +135,25 @@ def test_recordings_nest_and_leave_no_trace():
     assert len(outer.bytecode) == 1
 
 
+def test_a_handler_that_removes_itself_hides_no_record():
+    """torch's own handler does that when it gets its first record and TORCH_TRACE is not set."""
+    logger = logging.getLogger("torch.__trace")
+
+    class Once(logging.Handler):
+        def emit(self, record):
+            logger.removeHandler(self)
+
+    logger.addHandler(once := Once())
+    try:
+        with recording() as outer, recording() as inner:
+            torch_api.reset()
+            torch.compile(programs.squares, backend="eager")(torch.ones(3))
+    finally:
+        logger.removeHandler(once)
+    assert len(outer.events) == len(inner.events) > 0
+    assert outer.events[0].metadata == inner.events[0].metadata
+
+
 def test_other_handlers_still_get_records():
     logger = logging.getLogger("torch.__trace")
     heard = []

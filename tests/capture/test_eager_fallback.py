@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -153,6 +154,12 @@ def replaces_data(x, weight):
     return weight + 1
 
 
+def replaces_data_without_gradients(x, y):
+    z = x + 1
+    z.data = y * 3
+    return z.mul_(2) + 1
+
+
 def reads_data(x, weight):
     return x * weight.data
 
@@ -267,7 +274,10 @@ ACCEPTED: dict[str, list[Example]] = {
         (counts, (ROW, WEIGHT, COUNTER)),
         (writes_without_gradients_and_counts, (ROW, WEIGHT, COUNTER)),
     ],
-    "replaced_storage": [(reads_data, (ROW, WEIGHT))],
+    "replaced_storage": [
+        (reads_data, (ROW, WEIGHT)),
+        (replaces_data_without_gradients, (ROW, ROW)),
+    ],
     "resized_storage": [(adds, (ROW,))],
     "place_in_a_moved_storage": [(strides, (ROW[1:],)), (strides_from, (ROW,))],
     "operator_with_an_alias": [(calls_an_operator_that_copies, (ROW,))],
@@ -328,8 +338,18 @@ def test_fake_inputs_are_refused() -> None:
 
 
 def test_tangents_are_refused() -> None:
-    with forward_ad.dual_level():
-        assert why(adds, forward_ad.make_dual(ROW, ROW)) == ["tangents"]
+    """Since torch 2.14, TorchDynamo itself compiles nothing inside `dual_level`."""
+    module = torch.fx.symbolic_trace(adds)
+    ask = eager_fallback.RULES["tangents"]
+    assert ask(eager_fallback.Graph(module, [ROW])) is None
+    with forward_ad.dual_level(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RunsUncompiled)
+        dual = forward_ad.make_dual(ROW, ROW)
+        assert ask(eager_fallback.Graph(module, [dual])) is not None
+        assert set(why(adds, dual)) <= {"tangents"}
+        torch.testing.assert_close(
+            forward_ad.unpack_dual(lab.compile(adds)(dual)), forward_ad.unpack_dual(adds(dual))
+        )
 
 
 def test_the_compilation_lists_graphs_in_eager_mode() -> None:

@@ -75,8 +75,12 @@ class Graph:
     @cached_property
     def given(self) -> list[tuple[Node, torch.Tensor]]:
         """The inputs that are strided tensors: nodes and fake tensors."""
-        nodes = self.module.graph.find_nodes(op="placeholder")  # type: ignore[union-attr, operator]
-        return [(node, fake) for node in nodes if (fake := tensor_of(node)) is not None]
+        return [(n, fake) for n in self.placeholders if (fake := tensor_of(n)) is not None]
+
+    @cached_property
+    def placeholders(self) -> list[Node]:
+        """The nodes of all inputs, in order."""
+        return list(self.module.graph.find_nodes(op="placeholder"))  # type: ignore[union-attr, operator]
 
     @cached_property
     def results(self) -> list[Node]:
@@ -178,10 +182,11 @@ def resized_storage(graph: Graph) -> Reason | None:
 def replaced_storage(graph: Graph) -> Reason | None:
     """`weight.data = x` gives a tensor another storage, and gradients would be lost."""
     for node in graph.memory.nodes:
-        if node.target in ("set_", torch.Tensor.set_) and isinstance(node.args[0], Node):
-            fake = tensor_of(node.args[0])
-            if fake is not None and fake.requires_grad and torch.is_grad_enabled():
-                return Reason("it replaces the storage of a tensor that requires a gradient", node)
+        of = node.args[0] if node.args else None
+        if not torch.is_grad_enabled() or not isinstance(of, Node):
+            continue
+        if _replaces_trained_storage(graph, node.target, of):
+            return Reason("it replaces the storage of a tensor that requires a gradient", node)
     return None
 
 
@@ -359,6 +364,23 @@ def _ignores_scale(node: Node) -> bool:
 
 
 # ---- helpers of the rules ----
+
+
+def _replaces_trained_storage(graph: Graph, target: Any, of: Node) -> bool:
+    """Is this the operation of `of.data = y`, where `of` requires a gradient?
+
+    The operation is `set_` until torch 2.13.  The later one also replaces `requires_grad` of the
+    fake tensor, so a value that the graph computes counts if any input requires a gradient.
+    """
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    fake = tensor_of(of)
+    if fake is None or name.split(".")[0] not in ("set_", "shallow_copy_data_"):
+        return False
+    if fake.requires_grad or name == "set_":
+        return fake.requires_grad
+    of_input = dict(zip(graph.placeholders, graph.inputs, strict=False))
+    asked = [of_input[of]] if of in of_input else graph.inputs
+    return any(isinstance(given, torch.Tensor) and given.requires_grad for given in asked)
 
 
 def _fake(node: Node) -> torch.Tensor:

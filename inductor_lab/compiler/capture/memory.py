@@ -36,6 +36,7 @@ NEW_LAYOUT = frozenset(
     {
         "as_strided_", "detach_", "requires_grad_", "squeeze_", "swapaxes_", "swapdims_", "t_",
         "transpose_", "unsqueeze_", "resize_", "resize_as_", "set_", "rename_", "share_memory_",
+        "shallow_copy_data_",  # `x.data = y` since torch 2.14; before, it was `set_`
     }
 )  # fmt: skip
 """Methods that change the metadata of a tensor, but none of its elements."""
@@ -184,6 +185,8 @@ def _targets(node: Node) -> Iterable[Node]:
     if isinstance(target, OpOverloadPacket):
         target = getattr(target, target.overloads()[0])
     if isinstance(target, OpOverload):
+        if target._schema.name.removeprefix("aten::") in NEW_LAYOUT:
+            return ()
         return _nodes_in(list(_written_arguments(target, node)))
     name = getattr(target, "__name__", "")
     if target is operator.setitem or _is_in_place(target, name):

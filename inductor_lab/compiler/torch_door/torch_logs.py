@@ -121,9 +121,13 @@ _INSTRUCTIONS = shared_listener(_INSTRUCTION_LOGGER)
 
 @contextlib.contextmanager
 def traces_to(handler: logging.Handler) -> Iterator[None]:
-    """Pass the records of the structured trace log to a handler, from all threads."""
+    """Pass the records of the structured trace log to a handler, from all threads.
+
+    The handler comes first: torch's own handler may remove itself while it gets a record, and the
+    logger would then leave out the next handler in the list.
+    """
     with _TRACES.set():
-        TRACE_LOGGER.addHandler(handler)
+        TRACE_LOGGER.handlers.insert(0, handler)
         try:
             yield
         finally:
