@@ -165,18 +165,31 @@ class AsCaptured:
 
 @dataclass(frozen=True)
 class Recompile:
-    """Compiled code could not be used: `reason` is the guard of `failed` that was false."""
+    """Compiled code could not be used: `reason` is a guard of `failed` that was false.
+
+    span    the user's line that created the guard; for a guard that library code created, the
+            user's line that called it
+    kind    Dynamo's type of guard; "" if it is unknown
+    source  the guarded object, such as `L['x']`; "" if it is unknown or there is none
+    value   the guarded object in the new call, as short text
+    via     the line of library code that created the guard; None if the user's line did
+    """
 
     compile_id: str
     failed: str
     reason: str
     span: Span | None
+    kind: str = ""
+    source: str = ""
+    value: str = ""
+    via: Span | None = None
 
     def __str__(self) -> str:
         fact = readable_source(self.reason)
         wrong = fact if " mismatch" in fact else f"not {fact}"
         what = f"recompile {self.compile_id}: {wrong} (of {self.failed})"
-        return f"{what}    {self.span}  {self.span.code}" if self.span else what
+        called = f" (through {self.via})" if self.via else ""
+        return f"{what}    {self.span}  {self.span.code}{called}" if self.span else what
 
 
 @dataclass(frozen=True, eq=False)

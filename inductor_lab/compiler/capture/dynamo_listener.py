@@ -83,7 +83,7 @@ class _Listener(logging.Handler):
         metadata: dict[str, Any] = getattr(record, "metadata", None) or {}
         if record.thread in (None, self.thread_id) and self.wanted(metadata):
             payload = getattr(record, "payload", None)
-            self.record.events.append(events.Event(metadata, payload))
+            self.record.events.append(events.with_all_guards(events.Event(metadata, payload)))
 
 
 @contextmanager

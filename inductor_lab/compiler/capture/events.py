@@ -9,13 +9,14 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.compiler.capture.capture import GraphBreak, Guard, Recompile, Symbol
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.capture.span import outside_torch, shown_file, spans_in
+from inductor_lab.compiler.torch_door.torch_guards import FailedGuard, failed_guards
 from inductor_lab.compiler.torch_door.torch_logs import traced_file
 
 _WANTED = (
@@ -149,18 +150,42 @@ class Reader:
                     )
 
     def recompiles(self, log: Iterable[Event]) -> Iterator[Recompile]:
-        """The guards that failed, one for each recompile.
+        """The guards that failed: the first of each earlier version, or all if the entry has a
+        `FailedGuard` for each.
 
         Recompiles because of code from another `lab.inspect` of the same function are skipped.
         """
-        for event in log:
+        events = list(log)
+        stacks = _stacks_of_sizes(events)
+        for event in events:
             if event.is_artifact("recompile_reasons"):
+                if isinstance(event.payload, tuple):
+                    yield from (self._failed(event, guard, stacks) for guard in event.payload)
+                    continue
                 reasons = _reasons(event.payload)
                 for reason in (one for one in reasons if "BACKEND_MATCH" not in one):
                     failed, _, text = reason.partition(": ")
                     code, _, comment = text.partition("\n")[0].partition("  # ")
                     span = self._span(f"# {comment}") if comment else None
                     yield Recompile(event.compile_id, failed, code.strip(), span)
+
+    def _failed(
+        self, event: Event, guard: FailedGuard, stacks: Mapping[str, list[dict[str, Any]]]
+    ) -> Recompile:
+        code, _, comment = guard.text.partition("\n")[0].partition("  # ")
+        frames = [_span(*frame) for frame in guard.stack]
+        known = [frame[0] for frame in guard.stack]
+        span, via = _origin(known, frames) if frames else self.origin(stacks.get(guard.source))
+        span = span or self._span(f"# {comment}")
+        return Recompile(event.compile_id, guard.failed, code.strip(), span, guard.kind,
+                         guard.source, guard.value, via)  # fmt: skip
+
+    def origin(self, stack: list[dict[str, Any]] | None) -> tuple[Span | None, Span | None]:
+        """Of a logged stack: the user's line, and the library line below it, if there is one."""
+        known = [self.file_of(frame["filename"]) for frame in stack or ()]
+        frames = [_span(file, int(frame["line"]), frame["name"], frame.get("loc"))
+                  for file, frame in zip(known, stack or (), strict=True)]  # fmt: skip
+        return _origin(known, frames)
 
     def _shape_guard(
         self, event: Event, entry: Mapping[str, Any], sources: Mapping[str, str]
@@ -181,6 +206,40 @@ class Reader:
         file = shown_file(self.file_of(frame["filename"]))
         line, function = int(frame["line"]), str(frame["name"])
         return Span(file, line, function=function, code=str(frame.get("loc") or ""))
+
+
+def with_all_guards(event: Event) -> Event:
+    """While torch reports the first failed guards: the entry with all of them."""
+    if not event.is_artifact("recompile_reasons"):
+        return event
+    return Event(event.metadata, failed_guards() or event.payload)
+
+
+def _span(file: str, line: int, function: str, code: str | None) -> Span:
+    return Span(shown_file(file), line, function=function, code=code or "")
+
+
+def _origin(files: list[str], frames: list[Span]) -> tuple[Span | None, Span | None]:
+    users = [number for number, file in enumerate(files) if outside_torch(file)]
+    if not users:
+        return None, None
+    inside = users[-1] != len(frames) - 1
+    return frames[users[-1]], _library(frames[-1]) if inside else None
+
+
+def _library(span: Span) -> Span:
+    """A line of an installed package, such as `torch/nn/modules/linear.py`."""
+    return replace(span, file=re.split(r"[/\\](?:site|dist)-packages[/\\]", span.file)[-1])
+
+
+def _stacks_of_sizes(log: Iterable[Event]) -> dict[str, list[dict[str, Any]]]:
+    """Tensor or number → the logged stack of the code that first used its symbolic size."""
+    made = (e.metadata["create_symbol"] for e in log if "create_symbol" in e.metadata)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for entry in made:
+        source = str(entry.get("source", "")).partition(".size()")[0]
+        found.setdefault(source, entry.get("user_stack") or [])
+    return found
 
 
 def _reasons(payload: Any) -> list[str]:

@@ -38,7 +38,7 @@ class Again:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The failed guards, one for each earlier compilation; empty after a hit."""
+        """All failed guards of each earlier compilation; empty after a hit."""
         return tuple(dict.fromkeys(map(str, self.capture.recompiles)))
 
     def __str__(self) -> str:

@@ -27,6 +27,8 @@ _WORDS = (
     (r"tensor '(?P<it>.*)' Tensor device index mismatch.*expected (?P<was>\S+), "
      r"actual (?P<is_>\S+)",
      "{it} is on device {is_}; the code was compiled for {was}"),
+    (r"2 <= (?P<it>\S+\.size\(\)\[\d+\])",
+     "{it} is 0 or 1; the code was compiled for sizes from 2"),
     (r"GLOBAL_STATE changed: (?P<it>.*?)\s*", "changed between calls: {it}"),
     (r"___check_type_id\((?P<it>.+?), .*", "the type of {it} changed"),
     (r"___check_obj_id\((?P<it>.+?), .*", "{it} is a different object"),

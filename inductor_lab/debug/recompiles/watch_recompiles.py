@@ -37,6 +37,7 @@ from inductor_lab.compiler.capture import events
 from inductor_lab.compiler.capture.capture import Recompile
 from inductor_lab.compiler.step_time import duration
 from inductor_lab.compiler.torch_door import torch_api, torch_logs
+from inductor_lab.debug.recompiles import causes
 from inductor_lab.debug.recompiles.served import Call, Served, stretches
 from inductor_lab.debug.recompiles.uncompiled import Uncompiled
 from inductor_lab.saved.documents import of_compile, tool_types
@@ -45,6 +46,11 @@ from inductor_lab.saved.documents.kinds import document
 WHOLE = "entire_frame_compile"
 """TorchDynamo's phase that contains all other phases of one compilation."""
 TOO_MANY = "it has as many versions as torch._dynamo.config.recompile_limit allows"
+_KEPT = (
+    "chromium_event", "compilation_metrics", "create_symbol", "describe_source", "describe_tensor",
+    "dynamo_cpp_guards_str", "guard_added_fast", "symbolic_shape_specialization",
+)  # fmt: skip
+"""The kinds of trace entries that are read, besides failed guards."""
 MOST_LINES = 20
 """Maximum number of lines about calls in the printed text."""
 
@@ -57,8 +63,11 @@ class Compiled:
     function     its name
     when         seconds since the start of the block
     seconds      how long TorchDynamo blocked the call
-    reasons      the failed guards, one for each existing version; empty for the first compilation
+    reasons      all failed guards of each existing version; empty for the first compilation
     refused      nothing was compiled, for example at the recompile limit: calls run in eager mode
+    restarts     why TorchDynamo began its analysis of the frame again
+    limit        the limit that was reached; "" if none
+    specialized  sizes that were dynamic and became constant
     """
 
     compile_id: str
@@ -67,6 +76,9 @@ class Compiled:
     seconds: float
     reasons: tuple[Recompile, ...] = ()
     refused: bool = False
+    restarts: tuple[str, ...] = ()
+    limit: str = ""
+    specialized: tuple[causes.Specialized, ...] = ()
 
     @property
     def again(self) -> bool:
@@ -77,8 +89,12 @@ class Compiled:
         what = f"{self.compile_id} {self.function}{' not compiled' if self.refused else ''}"
         head = f"{self.when:6.2f} s {duration(self.seconds):>9}  {what}"
         why = [str(r).partition(": ")[2] for r in self.reasons]
+        more = [f"and: {reason}" for reason in why[1:]]
+        more += [f"restarted: {reason}" for reason in self.restarts]
+        more += [f"limit reached: {self.limit}"] * bool(self.limit)
+        more += [line for each in self.specialized for line in str(each).split("\n")]
         return "\n".join([f"{head} again: {why[0]}" if why else head,
-                          *(f"{'':20}and: {reason}" for reason in why[1:])])  # fmt: skip
+                          *(f"{'':20}{line}" for line in more)])  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -114,11 +130,20 @@ class Recompiles(Shown):
     @property
     def compiled(self) -> tuple[Compiled, ...]:
         """The compilations in the order in which they began."""
-        by_id: dict[str, list[events.Event]] = {}
-        for event in self._heard:
-            by_id.setdefault(event.compile_id, []).append(event)
-        found = (self._compiled(name, heard) for name, heard in by_id.items() if name)
+        found = (self._compiled(name, heard) for name, heard in self._by_id().items() if name)
         return tuple(sorted(filter(None, found), key=lambda each: each.when))
+
+    @property
+    def varied(self) -> tuple[causes.Varied, ...]:
+        """What differed between the calls that were compiled: the objects of failed guards."""
+        facts = {name: causes.seen_values(heard) for name, heard in self._by_id().items()}
+        return causes.varied([r for each in self.compiled for r in each.reasons], facts)
+
+    def _by_id(self) -> dict[str, list[events.Event]]:
+        found: dict[str, list[events.Event]] = {}
+        for event in tuple(self._heard):
+            found.setdefault(event.compile_id, []).append(event)
+        return found
 
     @property
     def has_recompiles(self) -> bool:
@@ -131,12 +156,14 @@ class Recompiles(Shown):
         if not whole:
             return None
         code = self._code.get(compile_id)
-        files = {each.co_filename for each in self._code.values()}
-        reasons = events.Reader(files).recompiles(heard)
+        reader = events.Reader({each.co_filename for each in self._code.values()})
         named = code or self._of_frame(compile_id)
         when, seconds = whole[0].start - self.began, sum(phase.seconds for phase in whole)
         name = named.co_name if named else ""
-        return Compiled(compile_id, name, when, seconds, tuple(reasons), refused=code is None)
+        restarts, limit = causes.restarts_and_limit(heard)
+        return Compiled(compile_id, name, when, seconds, tuple(reader.recompiles(heard)),
+                        code is None, restarts, limit,
+                        tuple(causes.specializations(heard, reader)))  # fmt: skip
 
     def _look_for_refusal(self, event: events.Event) -> None:
         """After a compilation without a result, count calls that run in eager mode."""
@@ -171,6 +198,7 @@ class Recompiles(Shown):
             calls=[tool_types.Calls(first=first, last=last, compile_ids=list(served))
                    for first, last, served in stretches(self.calls)],
             eager_calls=dict(self.eager_calls),
+            varied=[causes.varied_data(each) for each in self.varied],
         ))  # fmt: skip
 
     def __repr__(self) -> str:
@@ -183,7 +211,8 @@ class Recompiles(Shown):
     def __str__(self) -> str:
         found = self.compiled
         head = [f"{'when':>8} {'took':>9}  what"] if found else []
-        return "\n".join([repr(self), *head, *map(str, found), *self._call_lines()])
+        varied = [f"varied: {each}" for each in self.varied]
+        return "\n".join([repr(self), *head, *map(str, found), *varied, *self._call_lines()])
 
     def _call_lines(self) -> Iterator[str]:
         calls = self.calls
@@ -204,6 +233,8 @@ def _compile(each: Compiled) -> tool_types.Compile:
         id=f"compile:{each.compile_id}", summary=str(each).split("\n")[0].strip(), kind="compile",
         compile_id=each.compile_id, function=each.function, when=each.when, seconds=each.seconds,
         refused=each.refused, reasons=[of_compile.recompile(reason) for reason in each.reasons],
+        restarts=list(each.restarts), limit=each.limit,
+        specialized=[causes.specialized_data(one) for one in each.specialized],
     )  # fmt: skip
 
 
@@ -221,8 +252,8 @@ class _Listener(logging.Handler):
         if "dynamo_start" in metadata:  # register last, so that other hooks see torch's own code
             self._hook.remove()
             self._hook = torch_logs.on_bytecode(self._compiled)
-        if "chromium_event" in metadata or event.is_artifact("recompile_reasons"):
-            self.seen._heard.append(event)
+        if event.is_artifact("recompile_reasons") or any(kind in metadata for kind in _KEPT):
+            self.seen._heard.append(events.with_all_guards(event))
         if "chromium_event" in metadata:
             self.seen._look_for_refusal(event)
 

@@ -3,7 +3,7 @@
 As in `kernel_types.py`, a test generates the JSON Schemas from these types.
 """
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -146,7 +146,43 @@ class Recompile(TypedDict):
     reason: str
     """The guard that failed."""
     place: Place | None
-    """The line that created the guard."""
+    """The user's line that created the guard, or that called the library that did."""
+    type: NotRequired[str]
+    """TorchDynamo's type of the guard; "" if it is unknown."""
+    source: NotRequired[str]
+    """The guarded object; "" if it is unknown."""
+    value: NotRequired[str]
+    """The guarded object in the new call, as short text; "" if it is unknown."""
+    via: NotRequired[Place | None]
+    """The library line that created the guard; null if the user's line did."""
+
+
+class Varied(TypedDict):
+    """An object whose guards failed, and its values in the calls that were compiled."""
+
+    source: str
+    """The object."""
+    compile_ids: list[str]
+    """The compilations."""
+    values: list[str]
+    """Its value in the call of each compilation, as short text."""
+
+
+class Specialized(TypedDict):
+    """A dynamic size that became constant."""
+
+    compile_id: str
+    """The compilation."""
+    source: str
+    """The size."""
+    value: str
+    """The constant."""
+    chain: list[str]
+    """The conditions on sizes that led to it, each with its line."""
+    place: Place | None
+    """The user's line of the decisive condition."""
+    via: Place | None
+    """The library line that requires it; null if it is the user's line."""
 
 
 class Symbol(TypedDict):

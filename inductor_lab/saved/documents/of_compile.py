@@ -74,7 +74,9 @@ def graph_break(known: BreakRecord, at: str) -> GraphBreak:
 def recompile(known: RecompileRecord) -> Recompile:
     """A recompile as data."""
     return Recompile(compile_id=known.compile_id, failed=known.failed,
-                     reason=readable_source(known.reason), place=place(known.span))  # fmt: skip
+                     reason=readable_source(known.reason), place=place(known.span),
+                     type=known.kind, source=readable_source(known.source), value=known.value,
+                     via=place(known.via))  # fmt: skip
 
 
 def _guard(known: GuardRecord) -> Guard:

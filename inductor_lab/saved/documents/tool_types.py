@@ -3,11 +3,11 @@
 As in `kernel_types.py`, a test generates the JSON Schemas from these types.
 """
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from inductor_lab.saved.documents.compile_types import GraphBreak, Recompile
+from inductor_lab.saved.documents.compile_types import GraphBreak, Recompile, Specialized, Varied
 from inductor_lab.saved.documents.kernel_types import Cost, Item, Place, Time
 
 BlameVerdict = Literal[
@@ -182,7 +182,13 @@ class Compile(Item):
     refused: bool
     """Whether nothing was compiled, as after too many versions."""
     reasons: list[Recompile]
-    """The guards that failed; empty for the first version."""
+    """All guards that failed; empty for the first version."""
+    restarts: NotRequired[list[str]]
+    """Why TorchDynamo began its analysis again."""
+    limit: NotRequired[str]
+    """The limit that was reached; "" if none."""
+    specialized: NotRequired[list[Specialized]]
+    """Sizes that were dynamic and became constant."""
 
 
 class Calls(TypedDict):
@@ -213,6 +219,8 @@ class Recompiles(Item):
     """Which calls ran which code."""
     eager_calls: dict[str, int]
     """By function: calls that ran in eager mode after too many versions."""
+    varied: NotRequired[list[Varied]]
+    """What differed between the calls that were compiled."""
 
 
 class TraceEntry(Item):
