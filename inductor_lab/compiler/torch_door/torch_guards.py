@@ -63,6 +63,8 @@ def failed_guards() -> tuple[FailedGuard, ...]:
     if frame is None:
         return ()
     entries, called = frame.f_locals.get("cache_entries"), frame.f_locals.get("frame")
+    if called is None:
+        return ()
     found: list[FailedGuard] = []
     for entry in entries or ():
         with suppress(AttributeError, TypeError):  # the code was invalidated: it has no guards
