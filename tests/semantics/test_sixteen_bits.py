@@ -88,3 +88,22 @@ def test_roots_of_negative_zero_and_infinity(exponent: float, dtype: torch.dtype
     x = torch.tensor(SPECIAL * 6).to(dtype)
     found = lab.compile(lambda x: x**exponent)(x)
     assert differing(found, x**exponent) == 0
+
+
+@pytest.mark.parametrize("dtype", LOW, ids=str)
+@pytest.mark.parametrize("size", [0.3, 0.5, 1.1])
+def test_soft_shrinkage_rounds_once(size: float, dtype: torch.dtype) -> None:
+    """torch's definition rounds each step.  At zero (sign) and NaN (gradient), eager's vector loop
+    and its loop over the remaining elements differ."""
+    torch.manual_seed(0)
+    x = torch.cat([torch.randn(1000), torch.tensor(SPECIAL * 6)]).to(dtype).requires_grad_()
+
+    def shrunk(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.softshrink(x, lambd=size)
+
+    found, expected = lab.compile(shrunk)(x), shrunk(x)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+    weight = torch.randn(x.shape).to(dtype)
+    ((ours,), (theirs,)) = (torch.autograd.grad(y, x, weight) for y in (found, expected))
+    known = ~x.isnan() & (x.abs() != torch.tensor(size).to(dtype))  # which its gradient rounds
+    assert differing(ours[known], theirs[known]) == 0

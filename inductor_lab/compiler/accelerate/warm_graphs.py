@@ -287,6 +287,7 @@ def _settings() -> tuple[Any, ...]:
         torch.is_inference_mode_enabled(),
         [(d, str(torch.get_autocast_dtype(d))) for d in devices if torch.is_autocast_enabled(d)],
         torch.are_deterministic_algorithms_enabled(),
+        torch.utils.deterministic.fill_uninitialized_memory,
         str(torch.get_default_dtype()),
         str(torch.get_default_device()),
         *(optional(f"torch._C._get_{library}_enabled")() for library in LIBRARIES),

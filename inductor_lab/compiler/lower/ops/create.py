@@ -5,6 +5,7 @@ Inductor: `lowering.py`, `full`, `iota`, `arange`.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -46,18 +47,32 @@ def _filled(number: int, build: Builder, *given: Any, **_: Any) -> TensorValue:
     return build.pointwise(build.const(number, build.result.dtype))
 
 
-lowers(
-    aten.zeros.default,
-    aten.zeros_like.default,
-    aten.new_zeros.default,
+lowers(aten.zeros.default, aten.zeros_like.default, aten.new_zeros.default)(partial(_filled, 0))
+lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)(partial(_filled, 1))
+
+
+@lowers(
     aten.empty.memory_format,
     aten.empty_like.default,
     aten.empty_strided.default,
     aten.new_empty.default,
     aten.new_empty_strided.default,
     aten.empty_permuted.default,
-)(partial(_filled, 0))
-lowers(aten.ones.default, aten.ones_like.default, aten.new_ones.default)(partial(_filled, 1))
+)
+def empty(build: Builder, *_: Any, **__: Any) -> TensorValue:
+    """Zeros; with deterministic algorithms the number with which eager mode fills new memory: NaN,
+    or the largest number of the dtype."""
+    dtype = build.result.dtype
+    return build.pointwise(build.const(_number_in_new_memory(dtype), dtype))
+
+
+def _number_in_new_memory(dtype: torch.dtype) -> float:
+    modes = torch.utils.deterministic
+    if not (torch.are_deterministic_algorithms_enabled() and modes.fill_uninitialized_memory):
+        return 0
+    if dtype is torch.bool:
+        return True
+    return math.nan if dtype.is_floating_point else torch.iinfo(dtype).max
 
 
 @lowers(prims.iota.default)
