@@ -32,6 +32,7 @@ from inductor_lab.compiler.accelerate.pool import reserve_pool
 from inductor_lab.compiler.base.errors import NoCompiler
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
+from inductor_lab.compiler.lower.ops.create import fills_new_memory
 from inductor_lab.compiler.runtime.cache.folder_permissions import trust_problem
 from inductor_lab.compiler.runtime.cuda_graphs import with_cuda_graphs
 from inductor_lab.compiler.runtime.executable import build_executable
@@ -287,7 +288,7 @@ def _settings() -> tuple[Any, ...]:
         torch.is_inference_mode_enabled(),
         [(d, str(torch.get_autocast_dtype(d))) for d in devices if torch.is_autocast_enabled(d)],
         torch.are_deterministic_algorithms_enabled(),
-        torch.utils.deterministic.fill_uninitialized_memory,
+        fills_new_memory(),
         str(torch.get_default_dtype()),
         str(torch.get_default_device()),
         *(optional(f"torch._C._get_{library}_enabled")() for library in LIBRARIES),

@@ -66,9 +66,15 @@ def empty(build: Builder, *_: Any, **__: Any) -> TensorValue:
     return build.pointwise(build.const(_number_in_new_memory(dtype), dtype))
 
 
-def _number_in_new_memory(dtype: torch.dtype) -> float:
+def fills_new_memory() -> bool:
+    """Does eager mode fill new memory, as it does with deterministic algorithms?"""
     modes = torch.utils.deterministic
-    if not (torch.are_deterministic_algorithms_enabled() and modes.fill_uninitialized_memory):
+    fills: bool = modes.fill_uninitialized_memory  # type: ignore[attr-defined]  # of its class
+    return fills and torch.are_deterministic_algorithms_enabled()
+
+
+def _number_in_new_memory(dtype: torch.dtype) -> float:
+    if not fills_new_memory():
         return 0
     if dtype is torch.bool:
         return True
