@@ -20,6 +20,7 @@ from inductor_lab.compiler.capture.span import outside_torch, shown_file
 SIGNS = {"matmul": "@", "mm": "@", "bmm": "@", "add": "+", "sub": "-", "mul": "*", "truediv": "/"}
 _OPERATION = re.compile(r"call_\w+ <?(?:built-in (?:function|method) )?([\w.]+)")
 _SIZES = re.compile(r"size=\(([^)]*)\)")
+_OF_A_NODE = "Dynamo failed to run FX node"
 _READER = "torch._dynamo.convert_frame"
 _OURS = re.compile(r"[/\\]inductor_lab[/\\]")
 _PYTHON = os.path.join(sysconfig.get_path("stdlib"), "")
@@ -77,8 +78,12 @@ def _todo(error: Any) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """The original error that torch has wrapped."""
-    while _is_of_dynamo(error):
+    """The original error that torch has wrapped.
+
+    Since torch 2.14, an error of a node is raised a second time as the same built-in type, with
+    TorchDynamo's message about the node.
+    """
+    while _is_of_dynamo(error) or str(error).startswith(_OF_A_NODE):
         inner = error.__cause__ or error.__context__
         if inner is None:
             break

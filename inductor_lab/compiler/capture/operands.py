@@ -37,6 +37,8 @@ def results_of(module: GraphModule) -> list[Any]:
 
 
 WRITES = {aten.copy_.default: "copy_", aten.set_.source_Tensor: "set_"}
+if hasattr(aten, "shallow_copy_data_"):  # `x.data = y` since torch 2.14; before, it was `set_`
+    WRITES[aten.shallow_copy_data_.default] = "set_"
 
 
 def writes_input(node: Node) -> bool:

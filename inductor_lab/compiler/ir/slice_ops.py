@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from inductor_lab.compiler.torch_door import torch_aot
+
 
 def first_of_slice(size: int, start: int | None) -> int:
     """The first position of `x[start:]`."""
@@ -42,9 +44,10 @@ def expanded_from_one(length: int) -> int:
 
 
 def placed(x: torch.Tensor, base: torch.Tensor | None, more: int) -> torch.Tensor:
-    """A copy of `x` with the same strides.  Its storage offset is `more` elements after that of
-    `base`; without a base it is `more`."""
-    offset = more if base is None else base.storage_offset() + more
+    """A copy of `x` with the same strides, and the storage offset from which AOTAutograd recreates
+    it `more` elements after the start of `base`; without a base that offset is `more`."""
+    start = 0 if base is None or torch_aot.ADDS_OFFSET_OF_BASE else base.storage_offset()
+    offset = start + more
     end = 1 + sum((n - 1) * stride for n, stride in zip(x.shape, x.stride(), strict=True))
     storage = x.new_empty(offset + (end if x.numel() else 0))
     return storage.as_strided(x.shape, x.stride(), offset).copy_(x)

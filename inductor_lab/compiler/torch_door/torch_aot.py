@@ -19,13 +19,17 @@ import torch
 from torch.fx import GraphModule, Node
 
 from inductor_lab.compiler.torch_door.torch_api import aot_module_simplified, functorch_config
-from inductor_lab.compiler.torch_door.torch_names import missing, optional
+from inductor_lab.compiler.torch_door.torch_names import minor, missing, optional
 
 _COUNTERS: Any = optional("torch._dynamo.utils.counters", {"aot_autograd": {"total": 0}})
 _cache_dir = optional("torch._functorch._aot_autograd.autograd_cache.cache_dir")
 _TracingContext = optional("torch._guards.TracingContext")
 IS_WARM = not missing("warm graphs")
 """Can AOTAutograd cache compiled graphs on disk?"""
+
+ADDS_OFFSET_OF_BASE = minor(torch.__version__) >= (2, 14)
+"""AOTAutograd recreates a result that is a view of an input, from the storage offset of the tensor
+that the graph returned.  Does it add that offset to the input's?"""
 
 Compiler = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 PartitionFn = Callable[..., tuple[GraphModule, GraphModule]]

@@ -80,11 +80,15 @@ if _LACKING:
     )
 
 
+def minor(version: str) -> tuple[int, int]:
+    """The minor version of a release: (2, 15) of "2.15.0+cu130"."""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return (int(numbers[1]), int(numbers[2])) if numbers else OLDEST
+
 
 def warn_if_newer(version: str) -> None:
     """Warn about a torch release that is newer than all tested ones."""
-    numbers = re.match(r"(\d+)\.(\d+)", version)
-    if numbers is not None and (int(numbers[1]), int(numbers[2])) > NEWEST:
+    if minor(version) > NEWEST:
         warnings.warn(
             f"inductor_lab was tested with torch {SUPPORTED}; this is torch {version}."
             " Features that need names this torch lacks are off: see `inductor-lab doctor`.",
