@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
 import weakref
 from typing import Any
@@ -148,3 +149,33 @@ def test_indices_in_range_raise_no_error() -> None:
         return torch.where(keep, -picked, 0.0).sum() / keep.sum()
 
     check(loss, torch.randn(256, 1000), torch.randint(0, 1000, (4, 64)))
+
+
+def not_positive(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    return torch.linalg.cholesky(y - 8)
+
+
+def no_probabilities(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    return torch.nn.functional.binary_cross_entropy(y, y)
+
+
+def too_large(x: torch.Tensor) -> torch.Tensor:
+    y = x + 1
+    return y[0, 0] + torch.ones(1 << 46)
+
+
+@pytest.mark.parametrize("fn", [not_positive, no_probabilities, too_large])
+@pytest.mark.parametrize("backend", ["compiled", "inspected"])
+def test_an_error_at_run_time_has_the_users_line(fn: Any, backend: str) -> None:
+    x = torch.ones(3, 3)
+    with pytest.raises(RuntimeError) as eager:
+        fn(x)
+    with pytest.raises(type(eager.value)) as found:
+        lab.compile(fn)(x) if backend == "compiled" else lab.inspect(fn, x)
+    assert str(found.value) == str(eager.value)
+    source = inspect.getsource(fn).splitlines()[-1].strip()
+    (note,) = found.value.__notes__
+    line = fn.__code__.co_firstlineno + 2
+    assert note.startswith(f"  {source}") and f"test_executable.py:{line}:" in note

@@ -30,7 +30,13 @@ from inductor_lab.compiler.ir.higher_order import Written
 from inductor_lab.compiler.ir.program import LoopProgram
 from inductor_lab.compiler.runtime import memory as _helpers_of_host_programs  # noqa: F401
 from inductor_lab.compiler.runtime.check_bounds import checked_function, is_checked
-from inductor_lab.compiler.runtime.failing_lines import indirect_accesses, integer_divisions
+from inductor_lab.compiler.runtime.failing_lines import (
+    NOTE,
+    guarded_text,
+    indirect_accesses,
+    integer_divisions,
+    line_adder,
+)
 from inductor_lab.compiler.runtime.host_file import host_file
 from inductor_lab.compiler.runtime.library_warmup import warm_up_libraries
 from inductor_lab.compiler.runtime.profiler_events import record_in_profiler
@@ -129,7 +135,8 @@ def build_executable(
     text, file = str(host), f"<host program {program.name}>"
     if not ahead:
         file = host_file(text, program.name, cache=options.cache)
-    exec(compile(text, file, "exec"), namespace)
+    namespace[NOTE] = line_adder(host.code.lines, traces)
+    exec(compile(guarded_text(host.code.lines), file, "exec"), namespace)
     if "laid_out" in namespace:
         namespace["laid_out"] = partial(namespace["laid_out"], traces=traces)
     record_in_profiler(namespace, kernels, traces)
