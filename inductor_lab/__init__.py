@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Blame": "debug.blame.blame_result",
+    "advise": "debug.advice.advise",
     "backends": "debug.backends",
     "blame": "debug.blame.find_blame",
     "compile": "api.backend",

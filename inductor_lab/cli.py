@@ -148,6 +148,9 @@ def _add_compile_commands(commands: Any, json: list[argparse.ArgumentParser]) ->
         if name == "recompiles":
             what = "the tuple of arguments of a call; once for each call"
             command.add_argument("--args", action="append", required=True, help=what)
+            command.add_argument("--stock", action="store_true", help="of stock torch.compile")
+            command.add_argument("--advise", action="store_true",
+                                 help="try edits that reduce the recompiles")  # fmt: skip
         else:
             command.add_argument("--args", help="a Python expression: the tuple of arguments")
         if name in ("blame", "minify"):
@@ -265,11 +268,17 @@ def _memory(given: argparse.Namespace) -> Answer:
 
 
 def _recompiles(given: argparse.Namespace) -> Answer:
+    import torch
+
     from inductor_lab import compile as compile_function
     from inductor_lab import recompiles
+    from inductor_lab.debug.advice.advise import advise_calls
 
     fn, calls = load_calls(given.function, given.args)
-    fast = compile_function(fn)
+    if given.advise:
+        advice = advise_calls(fn, calls, _compiler(given))
+        return Answer(str(advice), advice)
+    fast = torch.compile(fn) if given.stock else compile_function(fn)
     with recompiles() as seen:
         for args in calls:
             fast(*args)

@@ -15,6 +15,7 @@ from inductor_lab.contracts.facts import facts_of
 from inductor_lab.debug.doctor import report
 from inductor_lab.debug.memory_report import MemoryReport
 from inductor_lab.saved.documents.outline import LEAST_BYTES, select, size, within
+from tests.debug import loops
 from tests.saved.schemas import valid
 from tests.widgets.test_bench import every as benchmarks
 
@@ -216,6 +217,12 @@ def test_results_of_tools(keep) -> None:
     assert found["compiled"][1]["reasons"][0]["failed"] == found["compiled"][0]["compile_id"]
     assert [each["last"] for each in found["calls"]] == [1, 3]
     keep(select(found, found["compiled"][1]["id"]))
+
+
+def test_advice(keep) -> None:
+    found = keep(lab.advise(loops.static_rows).to_dict())
+    assert found["edits"][0]["compiles"] == 1 < found["compiles"]
+    assert "+        torch._dynamo.mark_dynamic(x, 0)" in found["edits"][0]["diff"]
 
 
 def test_a_minified_graph(keep) -> None:

@@ -139,6 +139,11 @@ class Recompiles(Shown):
         facts = {name: causes.seen_values(heard) for name, heard in self._by_id().items()}
         return causes.varied([r for each in self.compiled for r in each.reasons], facts)
 
+    @property
+    def codes(self) -> Mapping[str, CodeType]:
+        """By compile id: the code that was compiled, as the user wrote it."""
+        return dict(self._code)
+
     def _by_id(self) -> dict[str, list[events.Event]]:
         found: dict[str, list[events.Event]] = {}
         for event in tuple(self._heard):

@@ -15,6 +15,7 @@ from inductor_lab.compiler.base.errors import UnknownName, unknown_name
 from inductor_lab.saved.documents import command_types, compile_types, kernel_types, tool_types
 
 KINDS: Mapping[str, type] = {
+    "advice": tool_types.Advice,
     "benchmark": tool_types.Benchmark,
     "benchmark_series": tool_types.BenchmarkSeries,
     "blame": tool_types.Blame,

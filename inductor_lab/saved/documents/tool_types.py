@@ -223,6 +223,44 @@ class Recompiles(Item):
     """What differed between the calls that were compiled."""
 
 
+class VerifiedEdit(TypedDict):
+    """An edit that was tried: it compiles less and keeps the results."""
+
+    names: list[str]
+    """Its name; several if edits were combined."""
+    what: list[str]
+    """A sentence about each."""
+    diff: str
+    """A unified diff of the user's code."""
+    compiles: int
+    """The number of compilations with it."""
+    eager_calls: int
+    """The number of calls that run in eager mode with it."""
+
+
+class Advice(Item):
+    """Edits of a program that reduce its recompiles."""
+
+    kind: Literal["advice"]
+    """The kind of the document."""
+    name: str
+    """The name of the program."""
+    compiles: int
+    """The number of compilations without an edit."""
+    recompiles: int
+    """The number of recompiles without an edit."""
+    calls: dict[str, int]
+    """How often one run calls each compiled function."""
+    edits: list[VerifiedEdit]
+    """The verified edits, the best first."""
+    tried: int
+    """The number of edits that were tried."""
+    runs: int
+    """How often the program ran, each time in a process of its own."""
+    refused: str
+    """Why nothing was tried; "" if edits were tried."""
+
+
 class TraceEntry(Item):
     """One compile id of a trace log."""
 
