@@ -28,6 +28,7 @@ from inductor_lab.debug.command_line import (
     seconds,
 )
 from inductor_lab.debug.explore.commands import add_commands as add_explore_commands
+from inductor_lab.debug.mcp.commands import add_commands as add_agent_commands
 from inductor_lab.debug.user_file import load_calls, load_function, place_in
 from inductor_lab.notebook.failure import sentence, torch_failed, where
 from inductor_lab.notebook.quiet import suppress_warnings
@@ -194,6 +195,7 @@ def _parser() -> argparse.ArgumentParser:
     trace.set_defaults(run=_trace)
 
     _add_notebook_commands(commands, json)
+    add_agent_commands(commands, json)
 
     doctor = commands.add_parser(
         "doctor", parents=json, help="check this machine and list what is missing"

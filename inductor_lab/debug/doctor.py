@@ -49,6 +49,7 @@ WIDTH = 90
 NO_TRITON = "pip install 'inductor-lab[triton]' (Linux): Triton code and GPUs"
 EXTRAS = {
     "notebook": ("ipython", "jupyterlab", "ipywidgets", "anywidget", "graphviz", "pydot", "rich"),
+    "mcp": ("mcp", "jsonschema"),
     "models": ("transformers",),
 }
 
