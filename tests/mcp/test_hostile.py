@@ -194,7 +194,7 @@ def example_inputs():
 
 
 def test_user_code_reaches_nothing_outside(client: LabClient, place: Path) -> None:
-    """It reads no other file, writes no file of the folder, connects to nothing, signals nobody."""
+    """It reads no other file, writes nothing there, opens no connection and sends no signal."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         text = REACHES.replace("{secret!r}", repr(str(place.parent / "secret.py")))
         text = text.replace("{inside!r}", repr(str(place / "written.txt")))

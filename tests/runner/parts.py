@@ -61,7 +61,7 @@ PARTS = (
     Part("gpu", folders("gpu"), minutes=2),
     Part("course", folders("course"), also=("notebooks/labs", "notebooks/tutorials"), minutes=5),
     Part("mini", folders("mini"), also=("docs/mini.md",), minutes=3),
-    Part("mcp", folders("mcp"), also=("docs/mcp.md", "docs/glossary.md"), minutes=6, by_file=True),
+    Part("mcp", folders("mcp"), also=("docs/mcp.md", "docs/glossary.md"), minutes=6),
     Part("notebooks", folders("notebooks"), also=("notebooks",), minutes=3),
     Part("views", folders("widgets"), also=("widgets",), minutes=2),
     Part("browser", folders("browser"), also=("javascript", "widgets"), minutes=12, by_file=True),

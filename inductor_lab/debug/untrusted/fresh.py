@@ -31,6 +31,7 @@ from inductor_lab.debug.untrusted.keeper import keep
 from inductor_lab.debug.untrusted.remote import Process, channels
 from inductor_lab.debug.untrusted.serve import Ends, serve
 from inductor_lab.debug.untrusted.wire import Codec
+from inductor_lab.stock.caches import use_own_folder
 
 REQUEST = 1 << 16
 CLOSES = 10.0
@@ -140,6 +141,7 @@ def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
         os.chdir(scratch)
         os.environ |= folders(scratch)
         tempfile.tempdir = None
+        use_own_folder()
         argument = json.loads((scratch / "argument.json").read_text(encoding="utf-8"))
         begin, codec = _named(asked["begin"]), Codec(_named(asked["classes"]))
         readable = asked["readable"]
