@@ -112,6 +112,44 @@ def test_the_backend_needs_only_what_it_asks_for(built: tuple[Path, Path], tmp_p
     assert list((here.folder / "mine").rglob("*.ipynb"))
 
 
+CLIENT = """
+import json
+import anyio
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+async def main():
+    async with Client(StdioServerParameters(command="inductor-lab", args=["mcp", "."])) as client:
+        answer = await client.call_tool("explain", {"function": "program.py:f"})
+        assert not answer.is_error, answer.content[0].text
+        print(json.loads(answer.content[0].text)["fields"]["kernels"], "kernel")
+        page = await client.read_resource("inductor-lab://docs/mcp")
+        print(page.contents[0].text[:40])
+
+anyio.run(main)
+"""
+PROGRAM = """
+import torch
+
+def f(x):
+    return x.sin() + 1
+
+def example_inputs():
+    return torch.ones(8)
+"""
+
+
+def test_the_server_for_agents_works(built: tuple[Path, Path], tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="pip install 'inductor-lab[mcp]'")
+    here = make(tmp_path, built[1], ["mcp"])
+    (here.folder / "program.py").write_text(PROGRAM)
+    (here.folder / "client.py").write_text(CLIENT)
+    said = here.run("python", "client.py")
+    assert "1 kernel" in said and "# Tools for coding agents" in said
+    here.run("inductor-lab", "skill", "skills")
+    assert (here.folder / "skills" / "SKILL.md").read_text().startswith("---\nname: inductor-lab")
+
+
 def test_tests_pass_far_from_the_checkout(built: tuple[Path, Path], tmp_path: Path) -> None:
     here = make(tmp_path, built[1], ["test"])
     copied(here.folder)

@@ -14,7 +14,7 @@ import inductor_lab
 from inductor_lab.compiler.base.errors import LabError
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/dev",
-          "/sys", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
+          "/nix/store", "/sys", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat",
           "/proc/sys")  # fmt: skip
 """Folders of the system that compilers and libraries read; of /proc nothing about other
 processes, whose environment may have secrets."""
@@ -67,7 +67,10 @@ def _installation() -> Iterator[Path]:
     for name in (sys.prefix, sys.base_prefix, *sysconfig.get_paths().values()):
         yield Path(name).resolve()
     # other folders with packages, such as those of .pth files; not the current folder
-    yield from (Path(name).resolve() for name in sys.path if name.endswith("-packages"))
+    for name in sys.path:
+        if name.endswith("-packages") and (folder := Path(name).resolve()).is_dir():
+            yield folder
+            yield from (path.resolve() for path in folder.iterdir() if path.is_symlink())
     package = Path(inductor_lab.__file__).resolve().parent
     yield from (package, package.parent / "widgets", package.parent / "docs")
     if found := shutil.which(os.environ.get("CXX", "")):
