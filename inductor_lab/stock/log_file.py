@@ -29,7 +29,8 @@ MOST_DAMAGE = 50
 """Maximum number of damaged places that are listed for a file."""
 
 _HEAD = re.compile(rb"(?:\[rank(\d+)\]:)?[A-Z]\d{4} [\d:.]+ \d+ [^\]]*\] (?=\{)")
-_UNREAD = frozenset({"describe_tensor", "describe_source", "describe_storage", "link"})
+_UNREAD = frozenset({"describe_storage", "link"})
+_TENSOR = ("id", "describer_id", "dtype", "size")
 _METRICS = (
     "co_name", "co_filename", "co_firstlineno", "entire_frame_compile_time_s", "fail_type",
     "fail_reason", "fail_user_frame_filename", "fail_user_frame_lineno", "restart_reasons",
@@ -180,7 +181,9 @@ class _Scan:
     def _short(self, kind: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """Metadata without large values that are not read, such as all settings of torch."""
         metadata.pop("has_payload", None)
-        if kind == "chromium_event":
+        if kind == "describe_tensor" and isinstance(metadata[kind], dict):
+            metadata[kind] = {name: metadata[kind].get(name) for name in _TENSOR}
+        if kind in ("chromium_event", "describe_tensor", "describe_source"):
             return self.shared.setdefault(json.dumps(metadata), metadata)
         if kind != "compilation_metrics" or not isinstance(metadata[kind], dict):
             return metadata

@@ -22,11 +22,13 @@ from inductor_lab.compiler.base.display import Shown, counted, write_trace_repor
 from inductor_lab.compiler.base.errors import UnknownName, UnreadableFile, unknown_name
 from inductor_lab.compiler.base.observer import in_order
 from inductor_lab.compiler.capture import events
-from inductor_lab.compiler.capture.capture import Bytecode, Capture, GraphBreak, Recompile
+from inductor_lab.compiler.capture.capture import Bytecode, Capture, GraphBreak, Guard, Recompile
 from inductor_lab.compiler.capture.events import Event, Reader
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.capture.source import SourceFile
 from inductor_lab.compiler.capture.span import outside_torch, shown_file
+from inductor_lab.debug.recompiles import causes
+from inductor_lab.debug.recompiles.graph_breaks import GraphBreaks
 from inductor_lab.saved.documents import of_compile, tool_types
 from inductor_lab.saved.documents.kinds import document
 from inductor_lab.saved.documents.sources import place
@@ -34,12 +36,17 @@ from inductor_lab.stock.graphs import stock_graph
 from inductor_lab.stock.log_file import LogFile, Progress
 from inductor_lab.stock.phases import by_compiler
 from inductor_lab.stock.stock_compilation import StockCompilation, StockGraph
+from inductor_lab.stock.trace_causes import CACHE_ENTRIES, CacheReasons, all_failed
 from inductor_lab.stock.trace_index import by_compile_id, kind_of, size_hints
 
 T = TypeVar("T")
 
 _CARETS = re.compile(r"^[ ]*[~^]+[ ]*$\n?", re.M)
 _BYTECODE = re.compile(r"(.*)_(ORIGINAL|MODIFIED)_BYTECODE$")
+_FACTS = (
+    "compilation_metrics", "create_symbol", "describe_source", "describe_tensor",
+    "dynamo_cpp_guards_str", "guard_added_fast", "symbolic_shape_specialization",
+)  # fmt: skip
 _REASONS = ("dynamo_graph_break_reason", "recompile_reasons")
 
 
@@ -50,8 +57,13 @@ class Compiled(Shown):
     process    the file of the folder that it is from; "" if there is only one
     where      the function that was compiled
     caches     results of stock's caches (`miss`, `hit`, `bypass`), forward first
-    restarts   why TorchDynamo restarted the frame
-    error      why it was not compiled
+    recompiles   all failed guards, as far as the log has the values of the call
+    restarts     why TorchDynamo restarted the frame
+    limit        the limit that was reached; "" if none
+    specialized  sizes that were dynamic and became constant
+    cache_reasons  why stock's caches had no entry
+    seen         tensors and numbers of the call, by source
+    error        why it was not compiled
     """
 
     process: str
@@ -65,6 +77,10 @@ class Compiled(Shown):
     breaks: tuple[GraphBreak, ...]
     recompiles: tuple[Recompile, ...]
     error: str
+    limit: str = ""
+    specialized: tuple[causes.Specialized, ...] = ()
+    cache_reasons: tuple[str, ...] = ()
+    seen: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def key(self) -> str:
@@ -85,6 +101,10 @@ class Compiled(Shown):
         found = [("restarted", reason.strip().partition("\n")[0]) for reason in self.restarts]
         found += [("recompiled", str(again).partition(": ")[2]) for again in self.recompiles]
         found += [("graph break", f"{b.reason}    {b.span or ''}".rstrip()) for b in self.breaks]
+        found += [("limit reached", self.limit)] * bool(self.limit)
+        found += [("specialized", line) for each in self.specialized
+                  for line in str(each).split("\n")]  # fmt: skip
+        found += [("cache", reason) for reason in self.cache_reasons]
         found += [("failed", self.error.strip().partition("\n")[0])] * bool(self.error)
         return tuple(found)
 
@@ -123,6 +143,22 @@ class TraceLog(Shown):
             for found in _index(log, name)
         )
 
+    @cached_property
+    def breaks(self) -> GraphBreaks:
+        """All graph breaks of the log, each once; `breaks.write("breaks.txt")` for a report."""
+        return GraphBreaks.of((b for each in self.compiled for b in each.breaks),
+                              self.torch_version)  # fmt: skip
+
+    @cached_property
+    def varied(self) -> tuple[causes.Varied, ...]:
+        """What differed between the calls that were compiled, for each process."""
+        found: list[causes.Varied] = []
+        for process in dict.fromkeys(each.process for each in self.compiled):
+            mine = [each for each in self.compiled if each.process == process]
+            facts = {each.compile_id: each.seen for each in mine}
+            found += causes.varied([r for each in mine for r in each.recompiles], facts)
+        return tuple(found)
+
     def __len__(self) -> int:
         return len(self.compiled)
 
@@ -141,7 +177,7 @@ class TraceLog(Shown):
         return document(tool_types.Trace(
             id="trace", summary=repr(self), kind="trace", name=self.name,
             torch_version=self.torch_version, compiled=[_entry(each) for each in self.compiled],
-            problems=list(self.problems),
+            problems=list(self.problems), varied=[causes.varied_data(each) for each in self.varied],
         ))  # fmt: skip
 
     def __repr__(self) -> str:
@@ -156,7 +192,8 @@ class TraceLog(Shown):
 
     def __str__(self) -> str:
         damage = [f"damaged: {problem}" for problem in self.problems]
-        return "\n".join([repr(self), *map(str, self.compiled), *damage])
+        varied = [f"varied: {each}" for each in self.varied]
+        return "\n".join([repr(self), *map(str, self.compiled), *varied, *damage])
 
     def report(self, path: str | Path, progress: Progress | None = None) -> Path:
         """Write one HTML file: the index, and each compile id in the explorer."""
@@ -180,6 +217,9 @@ def _entry(found: Compiled) -> tool_types.TraceEntry:
                 for number, each in enumerate(found.breaks)],
         recompiles=[of_compile.recompile(each) for each in found.recompiles],
         error=found.error,
+        limit=found.limit,
+        specialized=[causes.specialized_data(each) for each in found.specialized],
+        cache_reasons=list(found.cache_reasons),
     )  # fmt: skip
 
 
@@ -262,6 +302,7 @@ class _Facts:
 
 def _index(log: LogFile, process: str) -> Iterator[Compiled]:
     reader = _reader(log)
+    reasons_of_caches = CacheReasons()
     for compile_id, places in log.places.items():
         if not compile_id:
             continue
@@ -271,6 +312,9 @@ def _index(log: LogFile, process: str) -> Iterator[Compiled]:
         reasons = [_harmless(event) for event in log.events(compile_id, _REASONS)]
         metrics = found.metrics
         where = _where(log, found)
+        facts = list(log.events(compile_id, _FACTS))
+        seen = dict(_readable(log, "inputs", _seen(facts)))
+        recompiles = _readable(log, "recompiles", reader.recompiles([*facts, *reasons]))
         yield Compiled(
             process=process,
             compile_id=compile_id,
@@ -281,9 +325,27 @@ def _index(log: LogFile, process: str) -> Iterator[Compiled]:
             caches=tuple(found.caches),
             restarts=tuple(map(str, metrics.get("restart_reasons") or ())),
             breaks=_readable(log, "graph breaks", reader.breaks(reasons)),
-            recompiles=_readable(log, "recompiles", reader.recompiles(reasons)),
+            recompiles=tuple(all_failed(recompiles, partial(_guards, log, reader), seen)),
             error=_error(metrics),
+            limit="".join(_readable(log, "limits", _limit(facts))),
+            specialized=_readable(log, "sizes", causes.specializations(facts, reader)),
+            cache_reasons=_readable(log, "caches", reasons_of_caches.reasons(
+                log.events(compile_id, CACHE_ENTRIES))),
+            seen=seen,
         )
+
+
+def _seen(facts: Sequence[Event]) -> Iterator[tuple[str, str]]:
+    yield from causes.seen_values(facts).items()
+
+
+def _limit(facts: Sequence[Event]) -> Iterator[str]:
+    yield causes.restarts_and_limit(facts)[1]
+
+
+def _guards(log: LogFile, reader: Reader, compile_id: str) -> tuple[Guard, ...]:
+    kinds = ("dynamo_cpp_guards_str",)
+    return _readable(log, "guards", reader.guards(log.events(compile_id, kinds)))
 
 
 def _error(metrics: Mapping[str, Any]) -> str:

@@ -191,15 +191,17 @@ def _stack(report: Any) -> tuple[tuple[str, int, str, str], ...]:
 
 
 def _mismatches(
-    guard: str, message: list[str], source: str, value: torch.Tensor
+    guard: str, message: list[str], source: str, value: object
 ) -> Iterator[str]:
     """Torch's message about a tensor, and the same for each further size that differs."""
     yield from message
     at = _SIZE_MISMATCH.search(message[0]) if message else None
     sizes = _SIZES.search(guard)
-    if sizes is None or (message and at is None):
+    if sizes is None or not isinstance(value, torch.Tensor):
         return
-    expected = [size.strip() for size in sizes["sizes"].split(",")]
-    for index, (was, now) in enumerate(zip(expected, value.shape, strict=False)):
+    expected = [size.strip() for size in sizes["sizes"].split(",") if size.strip()]
+    if len(expected) != value.dim():
+        return
+    for index, (was, now) in enumerate(zip(expected, value.shape, strict=True)):
         if index > (int(at["index"]) if at else -1) and was not in ("None", str(now)):
             yield f"tensor '{source}' size mismatch at index {index}. expected {was}, actual {now}"

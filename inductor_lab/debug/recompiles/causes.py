@@ -91,9 +91,10 @@ def seen_values(heard: Iterable[Event]) -> dict[str, str]:
         symbol = event.metadata.get("create_symbol")
         if tensor:
             dtype = str(tensor.get("dtype")).removeprefix("torch.")
-            tensors[tensor.get("id")] = f"{dtype}{list(tensor.get('size') or ())}"
-        elif named and named.get("id") in tensors:
-            found[str(named.get("source"))] = tensors[named.get("id")]
+            at = tensor.get("describer_id"), tensor.get("id")
+            tensors[at] = f"{dtype}{list(tensor.get('size') or ())}"
+        elif named and (at := (named.get("describer_id"), named.get("id"))) in tensors:
+            found[str(named.get("source"))] = tensors[at]
         elif symbol and ".size()" not in str(symbol.get("source")):
             found.setdefault(str(symbol.get("source")), str(symbol.get("val")))
         elif "dynamo_cpp_guards_str" in event.metadata:

@@ -38,10 +38,12 @@ from inductor_lab.compiler.capture.capture import Recompile
 from inductor_lab.compiler.step_time import duration
 from inductor_lab.compiler.torch_door import torch_api, torch_logs
 from inductor_lab.debug.recompiles import causes
+from inductor_lab.debug.recompiles.graph_breaks import GraphBreaks
 from inductor_lab.debug.recompiles.served import Call, Served, stretches
 from inductor_lab.debug.recompiles.uncompiled import Uncompiled
 from inductor_lab.saved.documents import of_compile, tool_types
 from inductor_lab.saved.documents.kinds import document
+from inductor_lab.stock.trace_causes import CACHE_ENTRIES, CacheReasons
 
 WHOLE = "entire_frame_compile"
 """TorchDynamo's phase that contains all other phases of one compilation."""
@@ -50,7 +52,8 @@ _KEPT = (
     "chromium_event", "compilation_metrics", "create_symbol", "describe_source", "describe_tensor",
     "dynamo_cpp_guards_str", "guard_added_fast", "symbolic_shape_specialization",
 )  # fmt: skip
-"""The kinds of trace entries that are read, besides failed guards."""
+"""The kinds of trace entries that are read, besides failed guards and graph breaks."""
+_ARTIFACTS = ("recompile_reasons", "dynamo_graph_break_reason", *CACHE_ENTRIES)
 MOST_LINES = 20
 """Maximum number of lines about calls in the printed text."""
 
@@ -140,6 +143,19 @@ class Recompiles(Shown):
         return causes.varied([r for each in self.compiled for r in each.reasons], facts)
 
     @property
+    def breaks(self) -> GraphBreaks:
+        """All graph breaks in the block, each once; `breaks.write("breaks.txt")` for a report."""
+        reader = events.Reader({each.co_filename for each in self._code.values()})
+        return GraphBreaks.of(reader.breaks(tuple(self._heard)))
+
+    @property
+    def cache_reasons(self) -> tuple[str, ...]:
+        """Why caches of stock `torch.compile` had no entry, each with its compile id."""
+        caches = CacheReasons()
+        return tuple(f"{name} {reason}" for name, heard in self._by_id().items()
+                     for reason in caches.reasons(heard))  # fmt: skip
+
+    @property
     def codes(self) -> Mapping[str, CodeType]:
         """By compile id: the code that was compiled, as the user wrote it."""
         return dict(self._code)
@@ -204,6 +220,7 @@ class Recompiles(Shown):
                    for first, last, served in stretches(self.calls)],
             eager_calls=dict(self.eager_calls),
             varied=[causes.varied_data(each) for each in self.varied],
+            cache_reasons=list(self.cache_reasons),
         ))  # fmt: skip
 
     def __repr__(self) -> str:
@@ -217,7 +234,10 @@ class Recompiles(Shown):
         found = self.compiled
         head = [f"{'when':>8} {'took':>9}  what"] if found else []
         varied = [f"varied: {each}" for each in self.varied]
-        return "\n".join([repr(self), *head, *map(str, found), *varied, *self._call_lines()])
+        caches = [f"cache: {reason}" for reason in self.cache_reasons]
+        return "\n".join(
+            [repr(self), *head, *map(str, found), *varied, *caches, *self._call_lines()]
+        )
 
     def _call_lines(self) -> Iterator[str]:
         calls = self.calls
@@ -257,7 +277,7 @@ class _Listener(logging.Handler):
         if "dynamo_start" in metadata:  # register last, so that other hooks see torch's own code
             self._hook.remove()
             self._hook = torch_logs.on_bytecode(self._compiled)
-        if event.is_artifact("recompile_reasons") or any(kind in metadata for kind in _KEPT):
+        if any(map(event.is_artifact, _ARTIFACTS)) or any(kind in metadata for kind in _KEPT):
             self.seen._heard.append(events.with_all_guards(event))
         if "chromium_event" in metadata:
             self.seen._look_for_refusal(event)

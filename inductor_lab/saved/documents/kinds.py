@@ -33,6 +33,7 @@ KINDS: Mapping[str, type] = {
     "field": command_types.Field,
     "graph": compile_types.Graph,
     "graph_break": compile_types.GraphBreak,
+    "graph_breaks": tool_types.GraphBreaks,
     "kernel": kernel_types.Kernel,
     "library_call": kernel_types.LibraryCall,
     "memory": command_types.Memory,

@@ -221,6 +221,8 @@ class Recompiles(Item):
     """By function: calls that ran in eager mode after too many versions."""
     varied: NotRequired[list[Varied]]
     """What differed between the calls that were compiled."""
+    cache_reasons: NotRequired[list[str]]
+    """Why stock's caches had no entry."""
 
 
 class VerifiedEdit(TypedDict):
@@ -261,6 +263,19 @@ class Advice(Item):
     """Why nothing was tried; "" if edits were tried."""
 
 
+class GraphBreaks(Item):
+    """All graph breaks of a program, each once."""
+
+    kind: Literal["graph_breaks"]
+    """The kind of the document."""
+    torch_version: str
+    """The version of torch that reported them."""
+    breaks: list[GraphBreak]
+    """The graph breaks."""
+    compile_ids: list[list[str]]
+    """For each: the compilations that it stopped."""
+
+
 class TraceEntry(Item):
     """One compile id of a trace log."""
 
@@ -288,6 +303,12 @@ class TraceEntry(Item):
     """The guards that failed."""
     error: str
     """Why it was not compiled; "" if it was."""
+    limit: NotRequired[str]
+    """The limit that was reached; "" if none."""
+    specialized: NotRequired[list[Specialized]]
+    """Sizes that were dynamic and became constant."""
+    cache_reasons: NotRequired[list[str]]
+    """Why stock's caches had no entry."""
 
 
 class Trace(Item):
@@ -303,6 +324,8 @@ class Trace(Item):
     """Every compile id."""
     problems: list[str]
     """Damaged places of the log."""
+    varied: NotRequired[list[Varied]]
+    """What differed between the calls that were compiled."""
 
 
 class MeasuredStep(TypedDict):
