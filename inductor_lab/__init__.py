@@ -24,6 +24,7 @@ _HOMES = {
     "inductor_lab": "api.backend",
     "inspect": "api.backend",
     "join": "distributed.join",
+    "judge": "debug.judge.judge",
     "Compilation": "api.compilation",
     "language": "notebook.language",
     "minify": "debug.minify.run",

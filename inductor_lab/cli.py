@@ -29,6 +29,7 @@ from inductor_lab.debug.command_line import (
 )
 from inductor_lab.debug.explore.commands import add_commands as add_explore_commands
 from inductor_lab.debug.mcp.commands import add_commands as add_agent_commands
+from inductor_lab.debug.judge.commands import add_commands as add_judge_command
 from inductor_lab.debug.user_file import load_calls, load_function, place_in
 from inductor_lab.notebook.failure import sentence, torch_failed, where
 from inductor_lab.notebook.quiet import suppress_warnings
@@ -186,6 +187,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_compile_commands(commands, json)
     add_explore_commands(commands, json)
+    add_judge_command(commands, json)
 
     trace = commands.add_parser(
         "trace", parents=json, help="a TORCH_TRACE log, from any machine, as a page"

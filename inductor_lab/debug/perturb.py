@@ -71,11 +71,16 @@ def reference(run: Callable[[Move], Outcome]) -> tuple[Outcome, Mapping[str, tor
 def _perturbed(value: Any, mode: Perturbed) -> Any:
     if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
         return value
-    if value.layout is not torch.strided:
+    if value.layout is not torch.strided or _overlaps(value):
         return value
     with torch.no_grad():
         value.copy_(mode.perturb(value.detach()))
     return value
+
+
+def _overlaps(value: torch.Tensor) -> bool:
+    """Do elements of an expanded tensor share memory?  Then it cannot be written to."""
+    return any(s == 0 and n > 1 for n, s in zip(value.shape, value.stride(), strict=True))
 
 
 def judge_perturbed(

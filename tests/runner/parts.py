@@ -55,7 +55,7 @@ PARTS = (
     Part("operators", folders("opinfo")),
     Part("random", folders("fuzz"), minutes=4),
     Part("faults", folders("faults"), minutes=2),
-    Part("debug", folders("debug", "contracts"), minutes=5),
+    Part("debug", folders("debug", "contracts", "judge"), minutes=8),
     Part("measure", folders("bench", "stock"), also=("benchmarks",), minutes=5),
     Part("distributed", folders("distributed")),
     Part("gpu", folders("gpu"), minutes=2),

@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
@@ -42,17 +42,26 @@ _START = "import sys; from inductor_lab.debug.untrusted.fresh import main; main(
 
 
 class Fresh:
-    """Starts untrusted processes.  Raises CannotConfine where they could not be confined."""
+    """Starts untrusted processes.  Raises CannotConfine where they could not be confined.
 
-    def __init__(self, preload: Sequence[str] = ()) -> None:
-        if not confinable():
+    folder    where each process has a folder of its own
+    required  if not, processes that cannot be confined are started all the same
+    more      further variables of their environment
+    """
+
+    def __init__(
+        self, preload: Sequence[str] = (), folder: Path | None = None, required: bool = True,
+        more: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        if required and not confinable():
             what = "untrusted code cannot be confined on this machine"
             raise CannotConfine(what, todo="use Linux 5.13 or later, with Landlock")
-        self.scratch = Path(tempfile.mkdtemp(prefix="inductor_lab-"))
+        self.scratch = Path(tempfile.mkdtemp(prefix="inductor_lab-", dir=folder))
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.server = subprocess.Popen(
             [sys.executable, "-c", _START, str(theirs.fileno()), *preload],
-            pass_fds=[theirs.fileno()], cwd=self.scratch, env=self._environment(),
+            pass_fds=[theirs.fileno()], cwd=self.scratch,
+            env=self._environment() | dict(more or {}),
         )  # fmt: skip
         theirs.close()
 
@@ -81,7 +90,7 @@ class Fresh:
         socket.send_fds(self.socket, [json.dumps(asked).encode()], theirs)
         for end in (ends.requests, ends.answers, life, status):
             os.close(end)
-        return Process(pipes, limits, Codec(_named(classes)), printed, traces)
+        return Process(pipes, limits, Codec(_named(classes)), printed, traces, scratch=scratch)
 
     def close(self) -> None:
         """End the server, and remove what the processes wrote."""

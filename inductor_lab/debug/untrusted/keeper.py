@@ -106,6 +106,11 @@ def descendants(pid: int) -> Iterator[int]:
         waiting += children.get(one, ())
 
 
+def children(pid: int) -> list[int]:
+    """The processes that a process has started; none where there is no /proc."""
+    return _children().get(pid, [])
+
+
 def _children() -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     try:

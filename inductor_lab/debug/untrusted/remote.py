@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
 
 from inductor_lab.debug.untrusted.confine import Limits
@@ -115,6 +116,7 @@ class Process:
 
     file      the file that the root stands in
     keeper    the process id of the keeper, where it is a child of this process
+    scratch   the folder that it writes to, where it has one of its own
     """
 
     pipes: Pipes
@@ -123,6 +125,7 @@ class Process:
     printed: IO[bytes]
     traces: IO[bytes]
     keeper: int = 0
+    scratch: Path = Path()
     root: Any = None
     file: str = ""
     _callbacks: list[Callable[..., Any]] = field(default_factory=list)

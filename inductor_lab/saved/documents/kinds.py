@@ -34,6 +34,7 @@ KINDS: Mapping[str, type] = {
     "graph": compile_types.Graph,
     "graph_break": compile_types.GraphBreak,
     "graph_breaks": tool_types.GraphBreaks,
+    "judgement": tool_types.Judgement,
     "kernel": kernel_types.Kernel,
     "library_call": kernel_types.LibraryCall,
     "memory": command_types.Memory,

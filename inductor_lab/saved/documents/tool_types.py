@@ -469,3 +469,62 @@ class EditedKernel(Item):
     """The median time of the edited kernel; null if it was not timed."""
     verdict: str
     """The comparison of the times in words; "" if they were not measured."""
+
+
+class JudgedCase(TypedDict):
+    """One call of a candidate."""
+
+    kind: str
+    """`given`, or what is awkward: `values`, `sizes`, `strides`, `alias`, `dtypes` and so on."""
+    case: str
+    """The arguments in words."""
+    result: Literal["right", "wrong", "refused"]
+    """What the candidate did; it refuses a case by an exception."""
+    message: str
+    """Why it is wrong, or how it refused; "" otherwise."""
+    ulp: float | None
+    """The worst distance of a result from float64 in ULP; null if nothing was compared."""
+    same_bits: bool
+    """Whether repeated calls gave the same bits."""
+
+
+class JudgedSpeed(TypedDict):
+    """The times of a candidate and of its reference, interleaved."""
+
+    reference_seconds: float
+    """The median time of the reference."""
+    candidate_seconds: float
+    """The median time of the candidate."""
+    candidate_interval: list[float]
+    """The 95 % confidence interval of the candidate's median: its two ends, in seconds."""
+    speedup_interval: list[float]
+    """The 95 % confidence interval of the speedup: its two ends."""
+    rounds: int
+    """The number of rounds."""
+    bound_seconds: float | None
+    """The least time for the bytes that must be moved; null if it is unknown."""
+    verdict: str
+    """The comparison in words."""
+
+
+class Judgement(Item):
+    """The verdict of the judge about a candidate."""
+
+    kind: Literal["judgement"]
+    """The kind of the document."""
+    name: str
+    """The name of the candidate's function."""
+    accepted: bool
+    """Whether it is right in all cases and no cheat was found."""
+    reasons: list[str]
+    """Why it is rejected."""
+    ulp: float | None
+    """The worst distance of a result from float64 in ULP; null if nothing was compared."""
+    deterministic: bool
+    """Whether repeated calls gave the same bits."""
+    cases: list[JudgedCase]
+    """Every case that was tried."""
+    speed: JudgedSpeed | None
+    """The times; null if it was not timed."""
+    notes: list[str]
+    """What the judge could not do on this machine."""

@@ -1,0 +1,20 @@
+"""Judge a candidate for a function: is it correct, and how fast is it?
+
+    verdict = lab.judge(reference, candidate, cases=[(x, y)])
+    print(verdict)
+
+The candidate is text: a Python function, a Triton kernel with the function that launches it, or a
+function in C++.  It runs in a confined process (`debug/untrusted`), which gets inputs and returns
+outputs.  The judge has the reference, the expected values, the secret that cases are drawn from,
+and the clock.
+
+    candidate.py         the text of a candidate
+    cases.py             awkward cases, derived from examples
+    serve_candidate.py   the side of the candidate: calls it, and sends its results
+    guarded.py           memory that ends at a page which cannot be accessed
+    remote_call.py       the side that judges: one call of the candidate
+    expected.py          what the reference computes: as given, in float64, and perturbed
+    correctness.py       every case, compared
+    speed.py             interleaved calls, timed by the judge
+    verdict.py           the result
+"""

@@ -1,0 +1,36 @@
+"""The command `inductor-lab judge`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from inductor_lab.debug.command_line import FAILED, SUCCESS, Answer, seconds
+from inductor_lab.debug.user_file import load_function
+
+
+def add_commands(commands: Any, json: list[argparse.ArgumentParser]) -> None:
+    """Add `judge` to the parser of `inductor-lab`."""
+    command = commands.add_parser(
+        "judge", parents=json, help="is a candidate correct, how fast is it, does it cheat"
+    )
+    command.add_argument("candidate", type=Path, help="a .py or .cpp file; it is not imported here")
+    command.add_argument("function", metavar="FILE:FUNCTION", help="the reference")
+    command.add_argument("--name", default="", help="the candidate's function, if not `candidate`")
+    command.add_argument("--args", help="a Python expression: the tuple of arguments")
+    command.add_argument("--seconds", type=seconds, default=1.0, help="for timing")
+    command.add_argument("--no-timing", action="store_true", help="only check the results")
+    command.add_argument("--limit", type=seconds, default=120.0, help="seconds for the candidate")
+    command.set_defaults(run=_judge)
+
+
+def _judge(given: argparse.Namespace) -> Answer:
+    from inductor_lab.debug.judge.judge import judge
+
+    reference, args = load_function(given.function, given.args)
+    found = judge(
+        reference, given.candidate, [args], name=given.name, limit=given.limit,
+        seconds=None if given.no_timing else given.seconds,
+    )  # fmt: skip
+    return Answer(str(found), found, SUCCESS if found.accepted else FAILED)

@@ -1,0 +1,79 @@
+"""What the reference computes: as given, in float64, and with perturbed operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.compare.precision import Judged
+from inductor_lab.debug.compare.values import Outcome, call, copies, widened
+from inductor_lab.debug.judge.remote_call import Layout, Results, names_of
+from inductor_lab.debug.perturb import Move, judge_perturbed, reference
+
+SEED = 2026
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The outcome of the reference for one call.
+
+    spread   the effect of rounding errors on each value
+    results  shapes and dtypes of the results
+    shares   for each result, the storage of the arguments that it shares; -1 for none
+    """
+
+    plain: Outcome
+    exact: Outcome | None
+    spread: Mapping[str, torch.Tensor]
+    results: Results
+    shares: list[int]
+
+    def judge(self, got: Outcome) -> dict[str, Judged]:
+        """The verdict about each value of the candidate."""
+        return judge_perturbed(got, self.plain, self.exact, self.spread)
+
+
+def with_leaves(
+    function: Callable[..., Any], args: Sequence[Any]
+) -> tuple[Callable[..., Any], list[torch.Tensor], list[str]]:
+    """A function of the tensors in `args` alone, these tensors, and their names."""
+    leaves, tree = pytree.tree_flatten(tuple(args))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+    def of_tensors(*given: torch.Tensor) -> Any:
+        rest = iter(given)
+        filled = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        return function(*pytree.tree_unflatten(filled, tree))
+
+    return of_tensors, tensors, names_of(function, args)
+
+
+def expected(function: Callable[..., Any], args: Sequence[Any]) -> Expected:
+    """Call the reference on copies of the arguments; raises what it raises."""
+    of_tensors, tensors, names = with_leaves(function, args)
+
+    def run(move: Move) -> Outcome:
+        torch.manual_seed(SEED)
+        return call(of_tensors, move(copies(tensors)), names, False)
+
+    with torch.random.fork_rng(devices=[]):
+        plain, spread = reference(run)
+        try:
+            exact = call(of_tensors, widened(tensors), names, False)
+        except (RuntimeError, NotImplementedError, TypeError, ValueError):
+            exact = None
+        results, shares = _layout(of_tensors, copies(tensors))
+    return Expected(plain, exact, spread, results, shares)
+
+
+def _layout(function: Callable[..., Any], inputs: list[Any]) -> tuple[Results, list[int]]:
+    owners = {one.untyped_storage()._cdata: number
+              for number, one in enumerate(Layout.of(inputs).storages)}  # fmt: skip
+    returned = [leaf for leaf in pytree.tree_leaves(function(*inputs))
+                if isinstance(leaf, torch.Tensor)]  # fmt: skip
+    shares = [owners.get(one.untyped_storage()._cdata, -1) for one in returned]
+    return [(tuple(one.shape), one.dtype) for one in returned], shares

@@ -1,0 +1,190 @@
+"""`lab.judge`: is a candidate correct, and how fast is it?"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inductor_lab.api.arguments import Seconds, checked
+from inductor_lab.bench.machine import Ceilings, ceilings
+from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.compare.values import copies
+from inductor_lab.debug.judge.bound import IMPOSSIBLE, least_bytes, least_seconds
+from inductor_lab.debug.judge.candidate import Candidate, candidate_of
+from inductor_lab.debug.judge.cases import Cases
+from inductor_lab.debug.judge.correctness import Checked, check_all, stopped_text
+from inductor_lab.debug.judge.expected import expected
+from inductor_lab.debug.judge.remote_call import RemoteCall, same_bits
+from inductor_lab.debug.judge.speed import OWN, Speed, measure, shared_folder
+from inductor_lab.debug.judge.verdict import JudgeVerdict
+from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped
+from inductor_lab.debug.untrusted.confine import confinable
+from inductor_lab.debug.untrusted.fresh import Fresh
+
+BEGIN = "inductor_lab.debug.judge.serve_candidate:begin"
+CLASSES = "inductor_lab.debug.judge.serve_candidate:CLASSES"
+PRELOADED = ("inductor_lab.debug.judge.serve_candidate",)
+START = 60.0
+"""Seconds to run the text of a candidate, which may compile."""
+GPU_MEMORY = 1 << 46
+"""A process that uses a GPU reserves much address space."""
+
+
+@checked
+def judge(
+    reference: Callable[..., Any],
+    candidate: Any,
+    cases: Sequence[Any],
+    *,
+    name: str = "",
+    seconds: Seconds | None = 1.0,
+    limit: Seconds = 120.0,
+) -> JudgeVerdict:
+    """Judge a candidate for a reference: is it correct, and how fast is it?
+
+    `candidate` is a text, a path to a `.py` or `.cpp` file, a Python function, or a `Candidate`;
+    `name` is the function in a text or a file (`"candidate"` if empty).  `cases` are examples of
+    arguments, each a tuple; more cases are derived from them.  The first one is timed for about
+    `seconds` (None: not at all).  The candidate has `limit` seconds for everything.
+
+    Raises BadArguments if there is no case, the reference fails on one, or the reference is random;
+    NotRunnable if the reference cannot be timed.
+    """
+    with Judge() as courtroom:
+        return courtroom.judge(reference, candidate, cases, name=name, seconds=seconds,
+                               limit=limit)  # fmt: skip
+
+
+class Judge:
+    """Judges several candidates; keeps the process ready from which theirs are forked.
+
+    hidden  files and folders that candidates cannot read
+    roof    what this machine can do; measured when it is needed first
+    """
+
+    def __init__(self, hidden: Sequence[Path] = (), roof: Ceilings | None = None) -> None:
+        self.hidden, self.roof = list(hidden), roof
+        interpreted = {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
+        self.fresh = Fresh(PRELOADED, shared_folder(), required=False, more=interpreted)
+
+    def close(self) -> None:
+        """End the process."""
+        self.fresh.close()
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def judge(
+        self,
+        reference: Callable[..., Any],
+        candidate: Any,
+        cases: Sequence[Any],
+        *,
+        name: str = "",
+        seconds: float | None = 1.0,
+        limit: float = 120.0,
+    ) -> JudgeVerdict:
+        """The verdict about one candidate (see `lab.judge`)."""
+        text = candidate_of(candidate, name)
+        examples = [one if isinstance(one, tuple) else (one,) for one in cases]
+        _check_reference(reference, examples)
+        made = Cases(examples, secrets.randbits(62), lambda args: _accepts(reference, args))
+        gpu = any(one.is_cuda for one in pytree.tree_leaves(examples)
+                  if isinstance(one, torch.Tensor))  # fmt: skip
+        limits = Limits(limit, START, GPU_MEMORY if gpu else 4 << 30, 512 << 20)
+        argument = {"candidate": text.as_data(), "gpu": gpu, "threads": torch.get_num_threads()}
+        notes = () if confinable() else (NOT_CONFINED,)
+        with self.fresh.start(BEGIN, argument, limits, CLASSES, self.hidden) as process:
+            verdict = _judged(reference, process, made, text, gpu, limit)
+            verdict = replace(verdict, notes=notes)
+            if verdict.accepted and seconds is not None and not gpu:
+                return self._timed(verdict, reference, process, made, seconds)
+            return verdict
+
+    def _timed(
+        self, verdict: JudgeVerdict, reference: Callable[..., Any], process: Process,
+        cases: Cases, seconds: float,
+    ) -> JudgeVerdict:  # fmt: skip
+        try:
+            found = measure(reference, process, cases, seconds, process.scratch,
+                            self.fresh.server.pid)  # fmt: skip
+        except Raised as raised:
+            found = Speed(wrong=f"in a timed call it raised {raised}")
+        except Stopped as stopped:
+            found = Speed(wrong=stopped_text(stopped, process.limits.seconds))
+        reasons = (found.wrong,) if found.wrong else ()
+        verdict = replace(verdict, timings=found.timings, reasons=reasons)
+        if reasons or not found.timings.rounds:
+            return verdict
+        self.roof = self.roof or ceilings()
+        return _bounded(verdict, reference, cases.examples[0], self.roof)
+
+
+NOT_CONFINED = ("this machine has no Landlock: the candidate's process could read files, such as "
+                "the source of the reference")  # fmt: skip
+
+
+def _check_reference(reference: Callable[..., Any], examples: Sequence[tuple[Any, ...]]) -> None:
+    if not examples:
+        raise BadArguments("there is no case to judge", todo="give cases=[(x, y)]")
+    for number, args in enumerate(examples):
+        try:
+            first, second = (pytree.tree_leaves(reference(*copies(args))) for _ in range(2))
+        except Exception as error:
+            what = f"the reference fails on case {number}: {type(error).__name__}: {error}"
+            raise BadArguments(what, todo="give arguments that it computes") from error
+        tensors = [one for one in first if isinstance(one, torch.Tensor)]
+        again = [one for one in second if isinstance(one, torch.Tensor)]
+        if not all(same_bits(a, b) for a, b in zip(tensors, again, strict=True)):
+            what = f"the reference gives two results for case {number}"
+            raise BadArguments(what, todo="give a function without random numbers")
+
+
+def _accepts(reference: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    """Does the reference compute this case, also for the judge's comparison?"""
+    try:
+        expected(reference, args)
+    except Exception:
+        return False
+    return True
+
+
+def _judged(
+    reference: Callable[..., Any], process: Process, cases: Cases, candidate: Candidate,
+    gpu: bool, limit: float,
+) -> JudgeVerdict:  # fmt: skip
+    found: list[Checked] = []
+    try:
+        process.begin()
+        for each in check_all(reference, RemoteCall(process, gpu), cases.all()):
+            found.append(each)
+    except Raised as raised:  # before there is a function
+        return JudgeVerdict(candidate.name, (f"its text raised {raised}",))
+    except Stopped as stopped:
+        reason = stopped_text(stopped, limit)
+        return JudgeVerdict(candidate.name, (reason,), tuple(found))
+    wrong = tuple(f"{each.case}: {each.message}" for each in found if each.result == "wrong")
+    return JudgeVerdict(candidate.name, wrong, tuple(found))
+
+
+def _bounded(
+    verdict: JudgeVerdict, reference: Callable[..., Any], args: tuple[Any, ...], roof: Ceilings
+) -> JudgeVerdict:
+    """Reject what is faster than the machine can move the bytes."""
+    bound = least_seconds(least_bytes(reference, args), roof)
+    _, slowest = verdict.timings.median_interval(OWN)
+    if bound and slowest < IMPOSSIBLE * bound:
+        reason = (f"{slowest:.3g} s is faster than this machine can move the bytes "
+                  f"({bound:.3g} s)")  # fmt: skip
+        return replace(verdict, bound=bound, reasons=(*verdict.reasons, reason))
+    doubt = (roof.doubt,) if roof.doubt else ()
+    return replace(verdict, bound=bound, notes=(*verdict.notes, *doubt))

@@ -1,0 +1,128 @@
+"""The side that judges: call a candidate once, and copy its effects to tensors of this side."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.judge.guarded import Edge
+from inductor_lab.debug.judge.serve_candidate import MARK
+from inductor_lab.debug.untrusted import Process, Stopped
+
+SERVED = "inductor_lab.debug.judge.serve_candidate"
+Results = Sequence[tuple[tuple[int, ...], torch.dtype]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Arguments without their values: tensors are places in numbered storages."""
+
+    arguments: Any
+    tensors: list[tuple[Any, ...]]
+    storages: list[torch.Tensor]
+
+    @staticmethod
+    def of(args: Sequence[Any]) -> Layout:
+        """`storages` are views of the arguments' memory, as bytes."""
+        numbers: dict[int, int] = {}
+        storages: list[torch.Tensor] = []
+        tensors: list[tuple[Any, ...]] = []
+
+        def mark(one: torch.Tensor) -> str:
+            storage = one.untyped_storage()
+            if storage._cdata not in numbers:
+                numbers[storage._cdata] = len(storages)
+                empty = torch.empty(0, dtype=torch.uint8, device=one.device)
+                storages.append(empty.set_(storage))
+            place = (numbers[storage._cdata], one.dtype, list(one.shape), list(one.stride()),
+                     one.storage_offset())  # fmt: skip
+            tensors.append(place)
+            return f"{MARK}{len(tensors) - 1}"
+
+        arguments = pytree.tree_map_only(torch.Tensor, mark, tuple(args))
+        return Layout(arguments, tensors, storages)
+
+    def request(self) -> dict[str, Any]:
+        return {"arguments": self.arguments, "tensors": self.tensors}
+
+
+@dataclass
+class RemoteCall:
+    """Calls the candidate, and notes what is not visible in its results.
+
+    shares   of the last call: the storage that each result shares; -1 for none
+    changed  whether a result of an earlier call has changed since it was returned
+    """
+
+    process: Process
+    gpu: bool
+    results: Results = ()
+    shares: list[int] = field(default_factory=list)
+    changed: bool = False
+    _last: list[Any] = field(default_factory=list)
+
+    def __call__(self, args: Sequence[Any], edge: Edge, pattern: int) -> Any:
+        layout = Layout.of(args)
+        request = layout.request() | {
+            "storages": [one.cpu() for one in layout.storages], "edge": edge, "pattern": pattern,
+            "gpu": self.gpu, "results": [(list(shape), dtype) for shape, dtype in self.results],
+        }  # fmt: skip
+        answer = self.process.run(f"{SERVED}:call", self.process.root, request)
+        results, storages = _checked(answer, layout.storages)
+        self.shares = [int(n) for n in answer["shares"] if isinstance(n, int)]
+        self._compare_with_last(answer["earlier"])
+        self._last = [one for one in pytree.tree_leaves(results) if isinstance(one, torch.Tensor)]
+        for own, other in zip(layout.storages, storages, strict=True):
+            own.copy_(other)
+        return results
+
+    def _compare_with_last(self, earlier: Any) -> None:
+        now = [one for one in earlier if isinstance(one, torch.Tensor)] \
+            if isinstance(earlier, list) else []  # fmt: skip
+        if now and len(now) == len(self._last):
+            same = all(a.shape == b.shape and same_bits(a, b)
+                       for a, b in zip(now, self._last, strict=True))  # fmt: skip
+            self.changed = self.changed or not same
+
+
+def _checked(answer: Any, own: Sequence[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
+    """The results and storages of an answer; raises Stopped for another value."""
+    fields = {"results", "storages", "shares", "earlier"}
+    if not isinstance(answer, dict) or set(answer) != fields:
+        raise Stopped("malformed")
+    storages, shares = answer["storages"], answer["shares"]
+    if not isinstance(storages, list) or not isinstance(shares, list) or len(storages) != len(own):
+        raise Stopped("malformed")
+    for one, mine in zip(storages, own, strict=True):
+        if not isinstance(one, torch.Tensor) or one.dtype is not torch.uint8 \
+                or one.shape != mine.shape:  # fmt: skip
+            raise Stopped("malformed")
+    return answer["results"], storages
+
+
+def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Have two tensors the same dtype and bits?"""
+    if first.dtype is not second.dtype or first.shape != second.shape:
+        return False
+    one, two = (x.detach().cpu().contiguous().view(-1).view(torch.uint8) for x in (first, second))
+    return bool(torch.equal(one, two))
+
+
+def names_of(function: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+    """A name for each tensor of the arguments: that of the parameter, where it is known."""
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    found: list[str] = []
+    for number, arg in enumerate(args):
+        name = parameters[number] if number < len(parameters) else f"argument {number}"
+        leaves = [leaf for leaf in pytree.tree_leaves(arg) if isinstance(leaf, torch.Tensor)]
+        alone = isinstance(arg, torch.Tensor)
+        found += [name if alone else f"{name}[{n}]" for n in range(len(leaves))]
+    return found

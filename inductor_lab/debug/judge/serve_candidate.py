@@ -1,0 +1,194 @@
+"""The side of the candidate: it is called, and its results are sent.  Nothing is decided here.
+
+`begin` makes the candidate from its text.  `call` is for correctness: inputs and results are bytes
+of the messages.  `timed_calls` is for speed: inputs and results are in memory that both processes
+share.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import linecache
+import mmap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
+from inductor_lab.compiler.runtime.toolchain.shared_library import LIBRARY, SOURCE
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.judge.guarded import Guarded, fill_gpu_memory, fill_new_memory
+
+FILE = "<candidate>"
+CLASSES: dict[str, type] = {}
+"""No class but plain values comes back."""
+HELD = 1 << 16
+"""Elements of results that are kept until the next call."""
+GPU_POISON = 64 << 20
+
+
+def begin(argument: dict[str, Any]) -> Any:
+    """The candidate; raises what its text raises, and NameError without the function."""
+    if argument["threads"]:
+        torch.set_num_threads(argument["threads"])
+    candidate = argument["candidate"]
+    if candidate["language"] == "cpp":
+        return CppFunction(candidate["text"], candidate["name"])
+    text, name = candidate["text"], candidate["name"]
+    linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
+    names: dict[str, Any] = {"__name__": "candidate"}
+    exec(compile(text, FILE, "exec"), names)
+    if name not in names:
+        raise NameError(f"the text does not define {name}")
+    return names[name]
+
+
+class CppFunction:
+    """A function of a library that is compiled here."""
+
+    def __init__(self, text: str, name: str) -> None:
+        Path(SOURCE).write_text(text, encoding="utf-8")
+        attempt = find_toolchain().compile(Path(SOURCE).resolve(), Path(LIBRARY).resolve())
+        if attempt.status:
+            raise SyntaxError(attempt.output[:2000])
+        self.function = getattr(ctypes.CDLL(str(Path(LIBRARY).resolve())), name)
+        self.function.restype = None
+        self.results: Sequence[tuple[Any, torch.dtype]] = ()
+        self.takes: list[tuple[torch.dtype, int]] = []
+
+    def __call__(self, *args: Any) -> Any:
+        """Call the function on contiguous tensors, with dtypes and numbers of axes as in the first
+        call; raises ValueError for others."""
+        tensors = [leaf for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)]
+        if not all(one.is_contiguous() for one in tensors):
+            raise ValueError("a C++ candidate takes contiguous tensors")
+        self.takes = self.takes or [(one.dtype, one.dim()) for one in tensors]
+        if self.takes != [(one.dtype, one.dim()) for one in tensors]:
+            raise ValueError("a C++ candidate takes the dtypes and axes of the first case")
+        made = [torch.empty(shape, dtype=dtype) for shape, dtype in self.results]
+        sizes = [length for one in tensors for length in one.shape]
+        passed = (ctypes.c_int64 * max(len(sizes), 1))(*sizes)
+        self.function(*(ctypes.c_void_p(one.data_ptr()) for one in (*tensors, *made)), passed)
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+_GUARDED = Guarded()
+_EARLIER: list[Any] = []
+
+
+def call(function: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """Call it once: results, the storages afterwards, and what it returned the time before.
+
+    shares   for each result, the number of the storage that it shares; -1 for memory of its own
+    earlier  the results of the call before, as they are now; None if they are too large
+    """
+    fill_new_memory(request["pattern"])
+    if request["gpu"]:
+        fill_gpu_memory(request["pattern"], GPU_POISON)
+    place = _on_gpu if request["gpu"] else _GUARDED.place
+    storages = [place(n, one, request["edge"]) for n, one in enumerate(request["storages"])]
+    arguments = arguments_of(request, storages)
+    if isinstance(function, CppFunction):
+        function.results = request["results"]
+    returned = function(*arguments)
+    leaves = pytree.tree_leaves(returned)
+    owners = {one.untyped_storage()._cdata: n for n, one in enumerate(storages)}
+    shares = [owners.get(one.untyped_storage()._cdata, -1) if _is_plain(one) else -1
+              for one in leaves]  # fmt: skip
+    earlier = [_sent(one) for one in _EARLIER]
+    small = sum(one.numel() for one in leaves if _is_plain(one)) <= HELD
+    _EARLIER[:] = leaves if small and max(shares, default=-1) < 0 else []
+    return {
+        "results": pytree.tree_map_only(torch.Tensor, _sent, returned),
+        "storages": [_sent(one) for one in storages], "shares": shares, "earlier": earlier,
+    }  # fmt: skip
+
+
+def _on_gpu(number: int, content: torch.Tensor, edge: str) -> torch.Tensor:
+    return content.cuda()
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) is torch.Tensor and value.layout is torch.strided
+
+
+def _sent(value: Any) -> Any:
+    """Plain tensors as data; of another class, such as one that computes later, only the name."""
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        return type(value).__name__
+    return value.detach().cpu()
+
+
+MARK = "\0tensor "
+"""In the arguments of a request, this and a number stand for a tensor."""
+
+
+def arguments_of(request: dict[str, Any], storages: Sequence[torch.Tensor]) -> Any:
+    """The arguments, with tensors on these storages."""
+    tensors = [_tensor(storages[storage], *layout) for storage, *layout in request["tensors"]]
+
+    def filled(leaf: Any) -> Any:
+        marked = isinstance(leaf, str) and leaf.startswith(MARK)
+        return tensors[int(leaf.removeprefix(MARK))] if marked else leaf
+
+    return pytree.tree_map(filled, request["arguments"])
+
+
+def _tensor(
+    storage: torch.Tensor, dtype: torch.dtype, shape: Any, stride: Any, offset: int
+) -> torch.Tensor:
+    made = torch.empty(0, dtype=dtype, device=storage.device)
+    return made.set_(storage.untyped_storage(), offset, tuple(shape), tuple(stride))
+
+
+class _Shared:
+    """The file that both processes have in memory, and the arguments of the next calls."""
+
+    memory: mmap.mmap | None = None
+
+
+def share(path: str) -> None:
+    """Map the file of the judge into memory."""
+    with open(path, "r+b") as file:
+        _Shared.memory = mmap.mmap(file.fileno(), 0)
+
+
+def timed_calls(function: Any, request: dict[str, Any]) -> list[Any]:
+    """Call it for each set of inputs, and copy the results to where the judge reads them.
+
+    Returns the dtype and shape of each result.
+    """
+    memory, layouts = _Shared.memory, []
+    if isinstance(function, CppFunction):
+        function.results = request["results"]
+    for place in request["calls"]:
+        storages = [
+            torch.frombuffer(memory, dtype=torch.uint8, count=count, offset=at)
+            if count else torch.empty(0, dtype=torch.uint8)
+            for at, count in place["storages"]
+        ]  # fmt: skip
+        returned = function(*arguments_of(request, storages))
+        found = [leaf for leaf in pytree.tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
+        for result, (at, count) in zip(found, place["results"], strict=True):
+            if count and result.numel() * result.element_size() == count:
+                target = torch.frombuffer(memory, dtype=torch.uint8, count=count, offset=at)
+                target.view(result.dtype).view(result.shape).copy_(result.detach())
+        layouts.append([(result.dtype, tuple(result.shape)) for result in found])
+    return layouts
+
+
+class Nothing:
+    """Returns ready results: what is timed is everything but a function."""
+
+    def __init__(self, results: Sequence[tuple[Any, torch.dtype]]) -> None:
+        self.results = tuple(torch.ones(shape, dtype=dtype) for shape, dtype in results)
+
+    def __call__(self, *_: Any) -> Any:
+        return self.results
+
+
+def timed_nothing(request: dict[str, Any]) -> list[Any]:
+    """The same calls of a function that computes nothing."""
+    return timed_calls(Nothing(request["results"]), request)

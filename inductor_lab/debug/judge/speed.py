@@ -1,0 +1,319 @@
+"""Time a candidate and the reference, interleaved, by the clock of the judge.
+
+    judge       writes fresh inputs to shared memory    t0 ────────────── t1  compares the results
+    candidate                                              calls, copies
+
+The time ends when the judge has its own copy of the results.  So a result that is computed later
+(by a thread, or lazily) is late or wrong, and every timed call is checked.  What the messages and
+the copies cost is timed with a function that computes nothing, and subtracted.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inductor_lab.bench.timing import Timings
+from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.compare.precision import judge
+from inductor_lab.debug.judge.cases import Arguments, Cases
+from inductor_lab.debug.judge.expected import expected
+from inductor_lab.debug.judge.remote_call import SERVED, Layout, Results
+from inductor_lab.debug.judge.serve_candidate import CLASSES
+from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped, copy_of_this_process
+from inductor_lab.debug.untrusted.keeper import children, descendants
+
+OWN, REFERENCE = "candidate", "reference"
+LONG_ENOUGH = 4e-3
+"""Seconds of one sample; shorter calls are timed several at once."""
+MOST_CALLS = 32
+SHARED_BYTES = 256 << 20
+REFERENCE_LIMIT = 3600.0
+"""Seconds for the reference, which is trusted to end."""
+FEWEST_ROUNDS, FEWEST_IF_SLOW, MOST_ROUNDS = 7, 3, 200
+ALIGNED = 64
+LEAST_SHARE = 0.05
+"""If the costs of messages vary more than the call takes, this share of the sample counts."""
+IDLE_SHARE, IDLE_SECONDS = 0.25, 0.02
+"""Processor time that a process may use between its calls: a share of that time, and a sum."""
+SETTLES, RESTS, BUSY = 0.02, 0.15, 0.05
+"""Seconds after the last call, seconds in which it should rest, and the share that it may use."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The measured times.
+
+    timings   seconds per call of each round, without what messages and copies cost
+    overhead  these costs, in seconds per call
+    wrong     why the measurement rejects the candidate; "" if it does not
+    """
+
+    timings: Timings = field(default_factory=lambda: Timings({}))
+    overhead: float = 0.0
+    wrong: str = ""
+
+
+class Timed:
+    """One process, and the memory that it shares with the judge."""
+
+    def __init__(
+        self, process: Process, nbytes: int, folder: Path, pids: Callable[[], list[int]]
+    ) -> None:
+        self.process, self.pids = process, pids
+        handle, path = tempfile.mkstemp(dir=folder)
+        with os.fdopen(handle, "r+b") as file:
+            file.truncate(nbytes)
+            self.memory = mmap.mmap(file.fileno(), nbytes)
+        process.run(f"{SERVED}:share", path)
+        os.unlink(path)
+
+    def bytes(self, at: int, count: int) -> torch.Tensor:
+        """A part of the memory."""
+        if not count:
+            return torch.empty(0, dtype=torch.uint8)
+        return torch.frombuffer(self.memory, dtype=torch.uint8, count=count, offset=at)
+
+    def sample(self, function: str, plan: Plan, target: Any = None) -> tuple[float, list[Any]]:
+        """Seconds of the calls of a plan, and copies of their results."""
+        for layout, place in zip(plan.layouts, plan.places, strict=True):
+            for content, (at, count) in zip(layout.storages, place["storages"], strict=True):
+                self.bytes(at, count).copy_(content)
+            for at, count in place["results"]:
+                self.bytes(at, count).fill_(0x7F)
+        given = (plan.request(),) if target is None else (target, plan.request())
+        start = time.perf_counter()
+        layouts = self.process.run(f"{SERVED}:{function}", *given)
+        found = [[self.bytes(at, count).clone() for at, count in place["results"]]
+                 for place in plan.places]  # fmt: skip
+        written = [[self.bytes(*place["storages"][n]).clone() for n in plan.written]
+                   for place in plan.places]  # fmt: skip
+        took = time.perf_counter() - start
+        return took, [layouts, found, written]
+
+    def processor_seconds(self) -> float:
+        """Processor time of the process, so far."""
+        return sum(_used(pid) for pid in self.pids())
+
+
+def _used(pid: int) -> float:
+    total = 0
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            total += int((task / "schedstat").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return total / 1e9
+    return total / 1e9
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Several calls of one sample: their arguments, and where everything is in shared memory."""
+
+    layouts: list[Layout]
+    places: list[dict[str, Any]]
+    results: Results
+    written: list[int]
+
+    @staticmethod
+    def of(calls: Sequence[Arguments], results: Results, written: list[int], room: int) -> Plan:
+        """Places at random offsets, so that no address says anything."""
+        layouts = [Layout.of(args) for args in calls]
+        sizes = [[one.numel() for one in layout.storages] for layout in layouts]
+        outputs = [_nbytes(one) for one in results]
+        needed = sum(sum(map(_aligned, (*one, *outputs))) for one in sizes)
+        at = random.SystemRandom().randrange(max((room - needed) // ALIGNED, 1)) * ALIGNED
+        places = []
+        for own in sizes:
+            found = []
+            for count in (*own, *outputs):
+                found.append((at, count))
+                at += _aligned(count)
+            places.append({"storages": found[: len(own)], "results": found[len(own) :]})
+        return Plan(layouts, places, results, written)
+
+    def request(self) -> dict[str, Any]:
+        layout = self.layouts[0]
+        results = [(list(shape), dtype) for shape, dtype in self.results]
+        return layout.request() | {"calls": self.places, "results": results}
+
+
+def _calls(took: float, empty: float) -> int:
+    """How many calls a sample needs, if one takes that long."""
+    return int(LONG_ENOUGH / max(took - empty, LEAST_SHARE * took))
+
+
+def _nbytes(result: tuple[tuple[int, ...], torch.dtype]) -> int:
+    count = result[1].itemsize
+    for length in result[0]:
+        count *= length
+    return count
+
+
+def _aligned(count: int) -> int:
+    return -(-count // ALIGNED) * ALIGNED
+
+
+def measure(
+    reference: Callable[..., Any], process: Process, cases: Cases, seconds: float,
+    folder: Path, server: int,
+) -> Speed:  # fmt: skip
+    """Time the calls of the first example, for about `seconds`."""
+    args = cases.examples[0]
+    kept = expected(reference, args)
+    before = Layout.of(args).storages
+    written = [n for n, one in enumerate(before) if _is_written(reference, args, n)]
+    call_bytes = sum(_aligned(one.numel()) for one in before)
+    call_bytes += sum(_aligned(_nbytes(one)) for one in kept.results)
+    if 2 * call_bytes > SHARED_BYTES:
+        return Speed(wrong="")
+    room = min(SHARED_BYTES, 4 * MOST_CALLS * call_bytes + (1 << 16))
+    with (
+        tempfile.TemporaryDirectory(dir=shared_folder()) as own,
+        copy_of_this_process(reference, Limits(REFERENCE_LIMIT), CLASSES) as peer,
+    ):
+        peer.begin()
+        base = Timed(peer, room, Path(own), lambda: list(descendants(peer.keeper)))
+        mine = Timed(process, room, folder, lambda: _below_keepers(server))
+        spreads = [kept.spread.get(f"result {n}") for n in range(len(kept.results))]
+        allowed = [float(x.max()) if x is not None and x.numel() else 0.0 for x in spreads]
+        return _Rounds(base, mine, cases, args, kept.results, written, room, allowed).run(
+            seconds, call_bytes
+        )
+
+
+def _below_keepers(server: int) -> list[int]:
+    """The processes of candidates: a keeper is a child of the server, and works itself."""
+    return [one for keeper in children(server) for one in descendants(keeper)]
+
+
+def _is_written(reference: Callable[..., Any], args: Arguments, number: int) -> bool:
+    copied = pytree.tree_map_only(torch.Tensor, torch.clone, args)
+    layout = Layout.of(copied)
+    if number >= len(layout.storages):
+        return False
+    before = layout.storages[number].clone()
+    reference(*copied)
+    return not torch.equal(before, layout.storages[number])
+
+
+def shared_folder() -> Path | None:
+    """A folder in memory, where there is one."""
+    found = Path("/dev/shm")
+    return found if found.is_dir() and os.access(found, os.W_OK) else None
+
+
+@dataclass
+class _Rounds:
+    base: Timed
+    mine: Timed
+    cases: Cases
+    args: Arguments
+    results: Results
+    written: list[int]
+    room: int
+    allowed: list[float]
+    idle: float = 0.0
+    waited: float = 0.0
+
+    def run(self, seconds: float, call_bytes: int) -> Speed:
+        """Rounds of one sample each; the first warms up and says how many calls a sample has."""
+        empty, took, wrong = self._round(1)
+        if wrong:
+            return Speed(wrong=wrong)
+        most = max(1, min(MOST_CALLS, self.room // (2 * call_bytes + 1)))
+        calls = max(1, min(most, *(_calls(each, empty) for each in took.values())))
+        samples: dict[str, list[float]] = {OWN: [], REFERENCE: []}
+        nothing: list[float] = []
+        end = time.perf_counter() + seconds
+        for number in range(MOST_ROUNDS):
+            late = time.perf_counter() - end
+            if late > 0 and number >= (FEWEST_ROUNDS if late < seconds else FEWEST_IF_SLOW):
+                break
+            empty, took, wrong = self._round(calls, number % 2 == 1)
+            if wrong:
+                return Speed(wrong=wrong)
+            nothing.append(empty)
+            for name, each in took.items():
+                samples[name].append(each)
+        overhead = statistics.median(nothing)
+        timed = {name: tuple(max(each - overhead, LEAST_SHARE * each) / calls for each in found)
+                 for name, found in samples.items()}  # fmt: skip
+        return Speed(Timings(timed), overhead / calls, self._busy())
+
+    def _busy(self) -> str:
+        """Why the process is rejected that works while it is not called; "" if it does not."""
+        time.sleep(SETTLES)  # threads of OpenMP wait actively for a while
+        used, start = self.mine.processor_seconds(), time.perf_counter()
+        time.sleep(RESTS)
+        used, waited = self.mine.processor_seconds() - used, time.perf_counter() - start
+        often = self.idle > IDLE_SECONDS and self.idle > IDLE_SHARE * self.waited
+        if used < BUSY * RESTS and not often:
+            return ""
+        return (f"it used {used + self.idle:.2f} s of the processor in {waited + self.waited:.2f} "
+                "s in which it was not called: threads of an earlier call")  # fmt: skip
+
+    def _round(self, calls: int, back: bool = False) -> tuple[float, dict[str, float], str]:
+        """Seconds of nothing, of both functions, and what is wrong with the candidate's results."""
+        fresh = [self.cases.redrawn(self.args) for _ in range(calls)]
+        plan = Plan.of(fresh, self.results, self.written, self.room)
+        took: dict[str, float] = {}
+        found: dict[str, list[Any]] = {}
+        empty = 0.0
+        for name in (REFERENCE, OWN) if back else (OWN, REFERENCE):
+            if name == OWN:
+                took[OWN], found[OWN] = self.mine.sample(
+                    "timed_calls", plan, self.mine.process.root
+                )
+            else:
+                used, start = self.mine.processor_seconds(), time.perf_counter()
+                empty, took[REFERENCE], found[REFERENCE] = self._reference(plan)
+                self.idle += self.mine.processor_seconds() - used
+                self.waited += time.perf_counter() - start
+        return empty, took, self._wrong(found[OWN], found[REFERENCE])
+
+    def _reference(self, plan: Plan) -> tuple[float, float, list[Any]]:
+        """Seconds of nothing, seconds of the reference, and its results."""
+        try:
+            empty, _ = self.base.sample("timed_nothing", plan)
+            return empty, *self.base.sample("timed_calls", plan, self.base.process.root)
+        except (Raised, Stopped) as failed:
+            what = f"the reference cannot be timed: {failed}"
+            raise NotRunnable(what, todo="judge with seconds=None") from None
+
+    def _wrong(self, got: list[Any], peer: list[Any]) -> str:
+        shaped = [[(dtype, shape) for shape, dtype in self.results]] * len(peer[1])
+        if got[0] != shaped:
+            return "a timed call returned other shapes than the reference"
+        for own, other in zip(got[1], peer[1], strict=True):
+            for number, (one, two) in enumerate(zip(own, other, strict=True)):
+                shape, dtype = self.results[number]
+                if not one.numel():
+                    continue
+                spread = torch.full(shape, self.allowed[number], dtype=torch.float64)
+                mine, base = (x.view(dtype).view(shape) for x in (one, two))
+                judged = judge(mine, base, None, spread)
+                if not judged.right:
+                    return f"in a timed call, result {number} is {judged}"
+        return self._wrong_arguments(got[2], peer[2])
+
+    def _wrong_arguments(self, got: list[Any], peer: list[Any]) -> str:
+        """What a function that writes to its arguments left there."""
+        dtypes = {place[0]: place[1] for place in Layout.of(self.args).tensors}
+        for own, other in zip(got, peer, strict=True):
+            for number, one, two in zip(self.written, own, other, strict=True):
+                judged = judge(one.view(dtypes[number]), two.view(dtypes[number]))
+                if not judged.right:
+                    return f"a timed call left other values in its arguments: {judged}"
+        return ""
