@@ -28,8 +28,8 @@ from inductor_lab.debug.command_line import (
     seconds,
 )
 from inductor_lab.debug.explore.commands import add_commands as add_explore_commands
-from inductor_lab.debug.mcp.commands import add_commands as add_agent_commands
 from inductor_lab.debug.judge.commands import add_commands as add_judge_command
+from inductor_lab.debug.mcp.commands import add_commands as add_agent_commands
 from inductor_lab.debug.user_file import load_calls, load_function, place_in
 from inductor_lab.notebook.failure import sentence, torch_failed, where
 from inductor_lab.notebook.quiet import suppress_warnings
