@@ -219,6 +219,20 @@ def _branch(x: torch.Tensor) -> torch.Tensor:
     return x * 2 if x.shape[0] > 4 else x * 3
 
 
+def unrolled(first: int = 3) -> Any:
+    fast, found = compiled(_unrolled), []
+    for n in range(first, first + 4):
+        x = torch.ones(n, 2)
+        found.append(fast(x))
+    return found
+
+
+def _unrolled(x: torch.Tensor) -> torch.Tensor:
+    for _ in range(x.shape[0]):
+        pass
+    return x * 2
+
+
 def tuple_of_tensors(first: int = 3) -> Any:
     fast, found = compiled(lambda pair: pair[0].sum() + pair[1]), []
     for n in range(first, first + 3):
@@ -435,7 +449,8 @@ CURES: dict[str, tuple[int, tuple[str, ...]]] = {
     "one_row_first": (1, (*MARKED, "decorators.mark_unbacked", "pad")),
     "last_batch": (1, (*MARKED, "pad")), "images": (1, MARKED), "comprehension": (1, MARKED),
     "helper": (1, MARKED), "arrays": (1, MARKED), "attribute_tensor": (1, MARKED),
-    "training": (1, MARKED), "branch_on_size": (2, MARKED), "tuple_of_tensors": (1, MARKED),
+    "training": (1, MARKED), "branch_on_size": (2, MARKED), "unrolled": (1, ("pad",)),
+    "tuple_of_tensors": (1, MARKED),
     "while_loop": (1, MARKED), "float_argument": (1, TENSOR),
     "int_argument": (1, (*TENSOR, *MARKED)), "float_keyword": (1, TENSOR),
     "float_in_dictionary": (1, TENSOR), "float_in_list": (1, TENSOR), "global_float": (1, TENSOR),

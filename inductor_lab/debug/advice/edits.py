@@ -402,34 +402,6 @@ def _operand(source: Source, node: ast.expr) -> str:
     return source.segment(node) if simple else f"({source.segment(node)})"
 
 
-def static_argument(failures: Failures) -> Found:
-    """A constant for a text that the function never uses in what it computes."""
-    changes: list[Change] = []
-    for guard in failures.outcome.recompiles:
-        if guard.value.startswith(("'", '"')) and not guard.value.endswith("..."):
-            for call, argument, rest in failures.arguments(guard):
-                site = next(s for c, s in failures.sites(guard.compile_id) if c is call)
-                root = _ROOT.fullmatch(guard.source)
-                tree = failures.source.tree
-                if root and not rest and _only_in_messages(tree, site, root["name"]):
-                    changes.append(failures.source.replace(argument, '""'))
-    if changes:
-        yield "static argument", "the text is only used in messages", changes
-
-
-def _only_in_messages(tree: ast.Module, site: Site, name: str) -> bool:
-    """Is a parameter read only in assertions' messages and in statements without a result?"""
-    for function in ast.walk(tree):
-        if isinstance(function, FUNCTIONS) and function.name == site.function:
-            allowed = {n for s in ast.walk(function) if isinstance(s, ast.Assert) and s.msg
-                       for n in ast.walk(s.msg)}  # fmt: skip
-            allowed |= {n for s in ast.walk(function) if isinstance(s, ast.Raise)
-                        for n in ast.walk(s)}  # fmt: skip
-            return all(n in allowed for n in ast.walk(function)
-                       if isinstance(n, ast.Name) and n.id == name)  # fmt: skip
-    return False
-
-
 def set_stance(failures: Failures) -> Found:
     """After the first call, run calls that match no compiled code in eager mode."""
     source, changes = failures.source, []
@@ -445,7 +417,7 @@ def set_stance(failures: Failures) -> Found:
 
 
 RULES: Sequence[Callable[[Failures], Found]] = (
-    mark_dynamic, hoist, number_to_tensor, settings, assigned_tensor, same_layout, static_argument,
-    dynamic_true, mark_unbacked, pad, set_stance,
+    mark_dynamic, hoist, number_to_tensor, settings, assigned_tensor, same_layout, dynamic_true,
+    mark_unbacked, pad, set_stance,
 )  # fmt: skip
 """The mildest first: of two edits with the same number of compilations the first is better."""
