@@ -171,13 +171,9 @@ def test_a_trace_log_is_read(client: LabClient, folder: Path) -> None:
     assert client.document("read_trace", log=f"logs/{log.name}")["compiled"] == found["compiled"]
 
 
-def test_stock_is_a_contender_of_a_benchmark(client: LabClient) -> None:
-    found = client.document("bench", function="softmax.py:f", seconds=0.05)
-    contenders = {each["name"]: each for each in found["contenders"]}
-    assert {*contenders} == {"eager", "inductor", "inductor_lab"}
-    assert not any(each["failure"] for each in contenders.values())
-    found = client.document("blame", function="softmax.py:f", stock=True)
-    assert found["right"]
+def test_stock_is_checked(client: LabClient) -> None:
+    """Stock compiles in a confined process, where it writes to folders of that process."""
+    assert client.document("blame", function="softmax.py:f", stock=True)["right"]
 
 
 def test_a_folder_that_cannot_be_served_is_refused(tmp_path: Path) -> None:
