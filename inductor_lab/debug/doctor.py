@@ -46,7 +46,12 @@ EXPORT int probe(void) {
 
 WIDTH = 90
 """Maximum width of a list of names."""
-NO_TRITON = "pip install 'inductor-lab[triton]' (Linux): Triton code and GPUs"
+FEATURES_SHOWN = 5
+"""How many features that are off have their sentence without `--all`: all rows fit on a screen."""
+NO_TRITON = (
+    "pip install 'inductor-lab[triton]' (Linux; on Windows it is triton-windows):"
+    " Triton code and GPUs"
+)
 EXTRAS = {
     "notebook": ("ipython", "jupyterlab", "ipywidgets", "anywidget", "graphviz", "pydot", "rich"),
     "mcp": ("mcp", "jsonschema"),
@@ -62,6 +67,7 @@ class Row:
     needed  whether inductor_lab requires it
     todo    what to do if it is missing
     names   the names that a count stands for; `--all` prints them
+    feature whether it is a feature that is off, because torch lacks a name that it needs
     """
 
     name: str
@@ -69,6 +75,7 @@ class Row:
     needed: bool = False
     todo: str = ""
     names: tuple[str, ...] = ()
+    feature: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,17 +103,25 @@ class Doctor(Documented):
 
     def __str__(self) -> str:
         width = max(len(row.name) for row in self.rows)
-        lines = []
+        off = [row for row in self.rows if row.feature]
+        hidden = [] if self.every_name else off[FEATURES_SHOWN:]
+        lines: list[str] = []
         for row in self.rows:
-            text = row.found or ("MISSING" if row.needed else "none")
-            first, *more = text.splitlines()
-            if self.every_name:
-                more += textwrap.wrap(", ".join(row.names), WIDTH)
-            lines.append(f"{row.name:{width}}  {first}")
-            lines += [f"{'':{width}}  {line.strip()}" for line in more]
-            if row.todo and not row.found:
-                lines += [f"{'':{width}}  -> {line.strip()}" for line in row.todo.splitlines()]
+            if row not in hidden:
+                lines += self._lines(row, width)
+            elif row is hidden[-1]:
+                lines.append(f"  {len(hidden)} more features are off: inductor-lab doctor --all")
         return "\n".join(lines)
+
+    def _lines(self, row: Row, width: int) -> list[str]:
+        first, *more = (row.found or ("MISSING" if row.needed else "none")).splitlines()
+        if self.every_name:
+            more += textwrap.wrap(", ".join(row.names), WIDTH)
+        lines = [f"{row.name:{width}}  {first}"]
+        lines += [f"{'':{width}}  {line.strip()}" for line in more]
+        if row.todo and not row.found:
+            lines += [f"{'':{width}}  -> {line.strip()}" for line in row.todo.splitlines()]
+        return lines
 
 
 def report(every_name: bool = False) -> Doctor:
@@ -120,7 +135,7 @@ def _rows() -> Iterator[Row]:
     yield Row("inductor_lab", _version("inductor_lab"))
     yield Row("torch", torch.__version__, needed=True)
     yield from _names_of_torch()
-    yield Row("triton", _version("triton"), todo=NO_TRITON)
+    yield Row("triton", _triton(), todo=NO_TRITON)
     yield _compiler()
     yield _probe()
     yield Row("OpenMP", ", ".join(map(str, loaded_runtimes())))
@@ -138,13 +153,14 @@ def _rows() -> Iterator[Row]:
 
 
 def _packages(extra: str, packages: Sequence[str]) -> Iterator[Row]:
-    """The packages of an extra in one row, and one row for each missing package."""
+    """The packages of an extra in one row, and the missing ones in another."""
     versions = {package: _version(package) for package in packages}
     found = [f"{package} {number}" for package, number in versions.items() if number]
     yield Row(f"[{extra}]", ", ".join(found), todo=f"pip install 'inductor-lab[{extra}]'")
-    for package, number in versions.items():
-        if found and not number:
-            yield Row(f"  {package}", "", todo=f"pip install 'inductor-lab[{extra}]'")
+    missing = [package for package, number in versions.items() if not number]
+    if found and missing:
+        todo = f"pip install 'inductor-lab[{extra}]', for {', '.join(missing)}"
+        yield Row("  not installed", "", todo=todo)
 
 
 def _names_of_torch() -> Iterator[Row]:
@@ -157,7 +173,13 @@ def _names_of_torch() -> Iterator[Row]:
     for name, lacking in off.items():
         if lacking:
             todo = f"{optional[name].without}: there is no {', '.join(lacking)}"
-            yield Row(f"  {name}", "", todo=todo)
+            yield Row(f"  {name}", "", todo=todo, feature=True)
+
+
+def _triton() -> str:
+    """Two packages bring the module `triton`."""
+    windows = _installed("triton-windows")
+    return f"{windows} (triton-windows)" if windows else _version("triton")
 
 
 def _compiler() -> Row:
@@ -214,7 +236,12 @@ def cpu_name() -> str:
 
 
 def _version(package: str) -> str:
+    here = "in this checkout" if importlib.util.find_spec(package) else ""
+    return _installed(package) or here
+
+
+def _installed(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "in this checkout" if importlib.util.find_spec(package) else ""
+        return ""

@@ -20,8 +20,10 @@ from inductor_lab.compiler.capture.span import shown_file
 from inductor_lab.compiler.torch_door.torch_api import DTYPE_NAMES
 
 _PLACE = re.compile(
-    r"# File: (?P<file>.*?):(?P<line>\d+) in (?P<function>[^,]*?)(?:, code: (?P<code>.*))?$"
+    r"#(?: .*?)? File: (?P<file>.*?):(?P<line>\d+)"
+    r" in (?P<function>[^,]*?)(?:, code: (?P<code>.*))?$"
 )
+_NOWHERE = "No stacktrace found"
 _TENSOR = re.compile(r"^(\w+)\[([^\]]*)\](?:\[([^\]]*)\])?(\S*)$")
 _BYTES = {short: dtype.itemsize for dtype, short in DTYPE_NAMES.items()}
 _LAMBDA = re.compile(r"^class <\w+>", re.M)
@@ -121,15 +123,16 @@ def _spans(lines: list[str]) -> Iterator[Span | None]:
     place: Span | None = None
     for line in lines:
         comment = line.strip()
-        if comment.startswith("# No stacktrace"):
-            place = None
-        elif comment.startswith("# File: "):
-            place = place_in(comment) or place
+        if comment.startswith("#"):
+            place = place_in(comment) or (None if _NOWHERE in comment else place)
         yield place
 
 
 def place_in(comment: str) -> Span | None:
-    """`# File: m.py:7 in forward, code: y = x.sin()` → the span."""
+    """`# File: m.py:7 in forward, code: y = x.sin()` → the span.
+
+    Words may precede the file: `# Backward of forward node: File: m.py:7 in forward`.
+    """
     found = _PLACE.search(comment)
     if found is None:
         return None

@@ -6,6 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -14,9 +15,21 @@ from inductor_lab.compiler.torch_door.torch_names import (
     NEWEST,
     OLDEST,
     REQUIRED,
+    minor,
     warn_if_newer,
 )
-from tests.versions import AREAS, VERSIONS
+from tests.versions import (
+    AREAS,
+    BEGIN,
+    END,
+    PAGE,
+    RELEASES,
+    Outcome,
+    columns_of,
+    counted,
+    tables,
+    with_tables,
+)
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "inductor_lab"
@@ -141,6 +154,39 @@ def test_a_newer_torch_is_not_refused_but_reported() -> None:
 
 
 def test_every_supported_version_is_tested() -> None:
-    minor = {tuple(map(int, version.split(".")[:2])) for version in VERSIONS}
-    assert min(minor) == OLDEST and max(minor) == NEWEST
-    assert all((ROOT / path).exists() for paths in AREAS.values() for path in paths)
+    """The page has results of the newest one, and a test for each area exists."""
+    tested = columns_of(PAGE.read_text(encoding="utf-8"))
+    minors = {minor(torch) for torch, _ in tested}
+    assert max(minors) == NEWEST and {minor(release) for release in RELEASES} >= minors
+    assert min(map(minor, RELEASES)) == OLDEST
+    assert {f"{torch}@{python}" for torch, python in tested} <= set(RELEASES)
+    for path in (path for paths in AREAS.values() for path in paths):
+        file, _, function = path.partition("[")[0].partition("::")
+        assert f"def {function}" in (ROOT / file).read_text(encoding="utf-8"), path
+
+
+def case(file: str, name: str, *results: str) -> ElementTree.Element:
+    found = ElementTree.Element("testcase", file=file, name=name)
+    found.extend(ElementTree.Element(result) for result in results)
+    return found
+
+
+def test_results_are_counted_by_area() -> None:
+    cases = [
+        case("tests/a.py", "test_one"), case("tests/a.py", "test_two[1-x]", "failure"),
+        case("tests/a.py", "test_two[2]"), case("tests/b.py", "test_one", "skipped"),
+    ]  # fmt: skip
+    assert counted(cases, ["tests/a.py", "tests/b.py"]) == (2, ["tests/a.py::test_two[1-x]"])
+    assert counted(cases, ["tests/a.py::test_two"]) == (1, ["tests/a.py::test_two[1-x]"])
+    assert counted(cases, ["tests/c.py"]) == (0, ["tests/c.py did not run"])
+
+
+def test_the_page_says_what_was_refused_and_what_is_off() -> None:
+    areas = dict.fromkeys(AREAS, (3, []))
+    ran = Outcome("2.14.1", "3.13", "3.8.0", "", {"bytecode": ["torch._x"], "traces": []}, areas)
+    refused = Outcome("9.0.0", "3.14", refused="this machine has no Python 3.14")
+    page = with_tables(f"# Title\n{BEGIN}\nold\n{END}\nlast\n", tables([ran, refused]))
+    assert page.startswith("# Title\n") and page.endswith("last\n") and "old" not in page
+    assert columns_of(page) == [("2.14.1", "3.13")]
+    assert "| bytecode | off: no torch._x |" in page and "| traces | on |" in page
+    assert "- torch 9.0.0, Python 3.14: this machine has no Python 3.14." in page

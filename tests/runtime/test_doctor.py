@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from inductor_lab.compiler.torch_door import torch_names
 from inductor_lab.debug import doctor as doctor_module
 from inductor_lab.debug.doctor import report
 
@@ -31,8 +32,34 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(doctor_module.EXTRAS, "notebook", ("ipython", "no-such-package"))
     rows = {row.name: row for row in report().rows}
     assert rows["[notebook]"].found.startswith("ipython ")
-    missing = rows["  no-such-package"]
-    assert not missing.found and missing.todo == "pip install 'inductor-lab[notebook]'"
+    missing = rows["  not installed"]
+    assert missing.todo == "pip install 'inductor-lab[notebook]', for no-such-package"
+
+
+def test_it_fits_on_a_screen_if_everything_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setitem(sys.modules, "ziglang", None)
+    (tmp_path / "open").mkdir(mode=0o777)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "open"))
+    monkeypatch.setattr(torch_names, "missing", lambda feature: torch_names.OPTIONAL[feature].names)
+    extras = {extra: (*packages, "absent") for extra, packages in doctor_module.EXTRAS.items()}
+    monkeypatch.setattr(doctor_module, "EXTRAS", extras)
+    lines = str(report()).splitlines()
+    assert len(lines) <= 40, "one screen"
+    shown = [line for line in lines if line.startswith("  memory pool")]
+    assert len(shown) == 1 and sum("more features are off" in line for line in lines) == 1
+    every = str(report(every_name=True))
+    assert all(f"\n  {name} " in every for name in torch_names.OPTIONAL)
+
+
+def test_triton_for_windows_is_triton(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"triton-windows": "3.8.0.post29"}
+    monkeypatch.setattr(doctor_module, "_installed", lambda package: versions.get(package, ""))
+    rows = {row.name: row for row in report().rows}
+    assert rows["triton"].found == "3.8.0.post29 (triton-windows)"
 
 
 def test_it_says_why_graphs_are_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,16 @@ def test_no_compiler_says_what_to_install(tmp_path: Path, monkeypatch: pytest.Mo
         find_toolchain({"PATH": str(tmp_path), "CXX": "nowhere"})
 
 
+def test_cl_without_its_set_up_is_reported_before_the_first_compile(tmp_path: Path) -> None:
+    script(tmp_path / "cl", 'echo "Microsoft (R) C/C++ Optimizing Compiler Version 19.39"')
+    named = {"CXX": str(tmp_path / "cl"), "PATH": str(tmp_path)}
+    with pytest.raises(NoCompiler, match="set-up is missing: INCLUDE and LIB are not set"):
+        find_toolchain(named)
+    with pytest.raises(NoCompiler, match="set-up is missing: LIB is not set"):
+        find_toolchain({**named, "INCLUDE": "headers"})
+    assert find_toolchain({**named, "INCLUDE": "headers", "LIB": "lib"}).family.name == "msvc"
+
+
 def test_zig_is_used_if_there_is_no_other_compiler(tmp_path: Path) -> None:
     pytest.importorskip("ziglang", reason="to run it: pip install 'inductor-lab[compiler]'")
     found = find_toolchain({"PATH": str(tmp_path)})

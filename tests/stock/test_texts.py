@@ -63,6 +63,8 @@ def test_text_that_is_not_a_graph_remains_text():
 
 def test_source_locations_and_tensors_are_parsed():
     assert place_in("# File: C:\\a b.py:3 in f").line == 3
+    assert place_in("# Backward of forward node: File: m.py:7 in f, code: y = x").code == "y = x"
+    assert place_in("# Annotation: {'a': 1} File: m.py:8 in f").line == 8
     assert place_in("# nothing") is None
     assert tensor_facts("Sym(s0)", {}) is None
     assert tensor_facts("bf16[2, 3][3, 1]cuda:0", {}).device == "cuda:0"

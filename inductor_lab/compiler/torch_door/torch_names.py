@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-OLDEST, NEWEST = (2, 11), (2, 15)
-"""The minor versions of torch that `python -m tests.versions` runs the tests with."""
+OLDEST, NEWEST = (2, 11), (2, 14)
+"""The minor versions of torch that `python -m tests.versions` has run the tests with."""
 SUPPORTED = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
 
 

@@ -43,7 +43,7 @@ def ladder(kernel: Kernel, target: str) -> dict[str, str | bytes]:
     except ImportError as missing:
         raise UnknownTarget(
             f"the target {target!r} needs Triton, which is not installed",
-            todo="pip install 'inductor-lab[triton]' (wheels exist for Linux only)",
+            todo="pip install 'inductor-lab[triton]' (on Windows it is triton-windows)",
         ) from missing
     from inductor_lab.compiler.codegen.triton.function import metadata_file
     from inductor_lab.compiler.codegen.triton.kernel_module import (

@@ -203,14 +203,37 @@ def find_toolchain(environment: Mapping[str, str] = os.environ) -> Toolchain:
         found = shutil.which(command[0], path=path)
         if found is None:
             raise NoCompiler(f"CXX={named} is not a program", todo=_todo())
+        if lack := without_headers(found, environment):
+            raise NoCompiler(lack, todo=_todo())
         return _toolchain((os.path.abspath(found), *command[1:]))  # it will run in another folder
+    lack = ""
     for name in WINDOWS_COMPILERS if sys.platform == "win32" else POSIX_COMPILERS:
         found = shutil.which(name, path=path)
         if found is not None:
-            return _toolchain((found,))
+            lack = without_headers(found, environment)
+            if not lack:
+                return _toolchain((found,))
     if importlib.util.find_spec("ziglang") is not None:
         return _toolchain((sys.executable, "-m", "ziglang", "c++"))
-    raise NoCompiler("no C++ compiler was found", todo=_todo())
+    raise NoCompiler(lack or "no C++ compiler was found", todo=_todo())
+
+
+def without_headers(program: str, environment: Mapping[str, str]) -> str:
+    """Return why `cl` cannot compile here, or "".
+
+    Visual Studio's prompts set the folders of its headers and libraries.  Without them `cl` starts,
+    but finds no header.
+
+    >>> without_headers("C:/VC/bin/cl.exe", {"INCLUDE": "C:/VC/include"})
+    'cl is on PATH, but its set-up is missing: LIB is not set'
+    >>> without_headers("/usr/bin/g++", {})
+    ''
+    """
+    if Path(program).stem.lower() != "cl":
+        return ""
+    unset = " and ".join(name for name in ("INCLUDE", "LIB") if not environment.get(name))
+    verb = "are" if "and" in unset else "is"
+    return f"cl is on PATH, but its set-up is missing: {unset} {verb} not set" if unset else ""
 
 
 def _script(part: str) -> str:
