@@ -48,9 +48,10 @@ class JudgeVerdict(Documented):
 
     @property
     def ulp(self) -> float | None:
-        """The worst distance of a result from float64, in ULP; special values do not count."""
-        known = (each.ulp for each in self.checked
-                 if each.ulp is not None and each.kind != "special values")  # fmt: skip
+        """The worst distance of right results from float64, in ULP, without special values."""
+        right = (each for each in self.checked
+                 if each.result == "right" and each.kind != "special values")  # fmt: skip
+        known = (each.ulp for each in right if each.ulp is not None)
         return max((ulp for ulp in known if math.isfinite(ulp)), default=None)
 
     def to_dict(self) -> dict[str, Any]:
