@@ -46,7 +46,7 @@ EXPORT int probe(void) {
 
 WIDTH = 90
 """Maximum width of a list of names."""
-FEATURES_SHOWN = 5
+FEATURES_SHOWN = 3
 """How many features that are off have their sentence without `--all`: all rows fit on a screen."""
 NO_TRITON = (
     "pip install 'inductor-lab[triton]' (Linux; on Windows it is triton-windows):"
@@ -160,7 +160,7 @@ def _packages(extra: str, packages: Sequence[str]) -> Iterator[Row]:
     missing = [package for package, number in versions.items() if not number]
     if found and missing:
         todo = f"pip install 'inductor-lab[{extra}]', for {', '.join(missing)}"
-        yield Row("  not installed", "", todo=todo)
+        yield Row(f"  rest of [{extra}]", "", todo=todo)
 
 
 def _names_of_torch() -> Iterator[Row]:

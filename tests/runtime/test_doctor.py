@@ -32,7 +32,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(doctor_module.EXTRAS, "notebook", ("ipython", "no-such-package"))
     rows = {row.name: row for row in report().rows}
     assert rows["[notebook]"].found.startswith("ipython ")
-    missing = rows["  not installed"]
+    missing = rows["  rest of [notebook]"]
     assert missing.todo == "pip install 'inductor-lab[notebook]', for no-such-package"
 
 
