@@ -37,6 +37,7 @@ _HOMES = {
     "override": "api.override",
     "compare": "stock.compare",
     "compiles": "contracts.contract",
+    "diff": "debug.diff.run_diff",
     "read_trace": "stock.trace_log",
     "recompiles": "debug.recompiles.watch_recompiles",
     "release_memory": "compiler.accelerators",

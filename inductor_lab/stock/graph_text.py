@@ -154,10 +154,23 @@ def _operator(value: ast.expr) -> str:
         case ast.Subscript():
             return "operator.getitem"
         case ast.BinOp(op=op) | ast.UnaryOp(op=op):
-            return f"operator.{type(op).__name__.lower()}"
+            return f"operator.{_function_of(op)}"
         case ast.Compare(ops=[op, *_]):
-            return f"operator.{type(op).__name__.lower()}"
+            return f"operator.{_function_of(op)}"
     return ast.unparse(value)
+
+
+_FUNCTIONS = {
+    "mult": "mul", "matmult": "matmul", "div": "truediv", "bitand": "and_", "bitor": "or_",
+    "bitxor": "xor", "usub": "neg", "uadd": "pos", "not": "not_", "noteq": "ne", "lte": "le",
+    "gte": "ge",
+}  # fmt: skip
+"""The functions of module `operator` whose names differ from those of the syntax tree."""
+
+
+def _function_of(op: ast.AST) -> str:
+    name = type(op).__name__.lower()
+    return _FUNCTIONS.get(name, name)
 
 
 def tensor_facts(annotation: str, hints: Mapping[str, int]) -> TensorFacts | None:

@@ -444,6 +444,50 @@ class Comparison(Item):
     """The differences of the code."""
 
 
+class StageChange(Item):
+    """A compile whose stages differ in two runs."""
+
+    kind: Literal["stage_change"]
+    """The kind of the document."""
+    old: str
+    """The name in the first run: function and compile id."""
+    new: str
+    """The name in the second run."""
+    stage: str
+    """The first stage that differs."""
+    diff: str
+    """The unified diff of this stage."""
+    consequences: list[str]
+    """Later stages that differ too."""
+    not_reported: list[str]
+    """Stages that only one run reports; they are not compared."""
+
+
+class RunDiff(Item):
+    """Two runs, compared compile by compile."""
+
+    kind: Literal["run_diff"]
+    """The kind of the document."""
+    old: str
+    """The name of the first run."""
+    new: str
+    """The name of the second run."""
+    differs: bool
+    """Whether a compile differs, or is in one run only."""
+    changes: list[StageChange]
+    """The compiles that differ."""
+    equal: int
+    """The number of compiles that are equal in every stage."""
+    only_old: list[str]
+    """Compiles that only the first run has."""
+    only_new: list[str]
+    """Compiles that only the second run has."""
+    versions: list[str]
+    """The version of torch in both runs; "" if it is unknown."""
+    seconds: list[float]
+    """The compile time of both runs."""
+
+
 class EditedKernel(Item):
     """The run of an edited kernel."""
 
