@@ -132,7 +132,9 @@ BOTH = {
 }
 OURS = {
     "no fusion": Seeded("forward fusion", options={"fusion": False}),
-    "no rewrites": Seeded("forward passes", doubled, doubled, options={"rewrites_off": ["identities"]}),
+    "no identities": Seeded(
+        "forward passes", doubled, doubled, options={"rewrites_off": ["identities"]}
+    ),
     "no vector lanes": Seeded("forward kernels", options={"passes_off": ["lanes"]}),
     "another language": Seeded("forward kernels", options={"language": "triton"}),
     "gradients": Seeded("guards", mlp, mlp, lambda: inputs(grad=True)),

@@ -31,6 +31,7 @@ STAGES = (
 THE_FUNCTION = "the function"
 """The key of the inspected function: two compilations may have functions of different names."""
 
+_ENDS = {"placeholder": "input", "output": "output"}
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SYMBOL = re.compile(r"\b([su])\d+\b")
@@ -216,7 +217,8 @@ def graph_lines(graph: FxGraph) -> tuple[str, ...]:
     lines = []
     for number, node in enumerate(graph.nodes):
         given = _NAME.sub(lambda name: numbers.get(name[0], name[0]), node.args)
-        target = "input" if node.op == "placeholder" else node.target
+        first, dot, rest = node.target.partition(".")  # a method: `x.sin`
+        target = _ENDS.get(node.op) or numbers.get(first, first) + dot + rest
         facts = f"  {node.tensor} ({', '.join(node.tensor.stride)})" if node.tensor else ""
         lines.append(_renamed(_plain(f"%{number} = {target}({given}){facts}"), symbols))
     return tuple(lines)
