@@ -17,12 +17,15 @@ from inductor_lab.compiler.base.garbage import no_collection_in_captures
 from inductor_lab.compiler.base.observer import Observer, Stopwatch, in_order
 from inductor_lab.compiler.base.operations import find, perform
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.base.thread_state import start_autograd
 from inductor_lab.compiler.capture.dynamo_listener import recording
 from inductor_lab.compiler.capture.source import source_of_call
 from inductor_lab.compiler.pipeline import GraphCompiler
 from inductor_lab.compiler.records import Call
 from inductor_lab.compiler.runtime.prestart import before_capture
 from inductor_lab.compiler.torch_door import torch_api
+
+start_autograd()
 
 
 def inductor_lab(

@@ -6,7 +6,8 @@ milliseconds.  The work runs in a new thread of the fork, because the threads of
 not exist there and a new thread creates a new pool.  That thread has the torch settings of the
 calling thread (`thread_state.py`).
 
-Where a fork is impossible (on Windows, or once CUDA is in use), the work runs in this process.
+Where a fork is impossible (on Windows, once CUDA is in use, or if forks cannot run a backward), the
+work runs in this process.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import IO, Any, Literal, TypeAlias
 
 import torch
 
-from inductor_lab.compiler.base.thread_state import ThreadState
+from inductor_lab.compiler.base.thread_state import ThreadState, small_backward
 
 Tell: TypeAlias = Callable[[Any], None]
 """Sends a message to the parent process."""
@@ -72,7 +74,23 @@ class Ended:
 
 def can_fork() -> bool:
     """Can this process be forked, and can the fork compute?"""
-    return hasattr(os, "fork") and not torch.cuda.is_initialized()
+    return hasattr(os, "fork") and not torch.cuda.is_initialized() and _forks_have_gradients()
+
+
+@cache
+def _forks_have_gradients() -> bool:
+    """Can a fork run a backward?  (`thread_state.start_autograd` says when it cannot.)"""
+    small_backward()  # autograd starts here if it has not: the answer does not change later
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        pid = os.fork()
+    if pid == 0:
+        try:
+            small_backward()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def run_isolated(work: Work, limit: float = 120.0) -> Ended:

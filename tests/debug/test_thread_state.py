@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -119,3 +121,30 @@ def test_isolated_work_keeps_capture_scalar_outputs(backend: str) -> None:
         stack.enter_context(dynamo_config.patch(capture_scalar_outputs=True))
         found = lab.backends(read, torch.ones(4), only=(backend,))
     assert found.rungs[0].verdict == "agrees", str(found)
+
+
+AFTER_A_COMPILE = """
+import torch
+
+def backward():
+    x = torch.ones(3, requires_grad=True)
+    torch.compile(lambda x: x.sin().sum(), backend="aot_eager")(x).backward()
+
+if {first}:
+    backward()
+import inductor_lab as lab
+from inductor_lab.debug.isolate import run_isolated
+if not {first}:
+    lab.compile
+    backward()
+ended = run_isolated(lambda tell: backward())
+assert ended.how == "returned", ended
+"""
+
+
+@pytest.mark.parametrize("first", [False, True], ids=["after the import", "before the import"])
+def test_isolated_work_can_run_a_backward_after_a_compile(first: bool) -> None:
+    """A torch that is built for CUDA starts threads for GPUs that this machine does not have."""
+    program = AFTER_A_COMPILE.format(first=first)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

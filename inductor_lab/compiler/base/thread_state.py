@@ -70,3 +70,20 @@ class ThreadState:
             if self.device != torch.get_default_device():
                 stack.enter_context(self.device)
             return work()
+
+
+def start_autograd() -> None:
+    """Let autograd start its threads before the first compile, if torch is built for CUDA and there
+    is no GPU.
+
+    A capture gives such a torch a device guard for GPUs that do not exist.  If autograd starts
+    later, it has a thread for each of them, and then forks of this process cannot run a backward.
+    """
+    if torch.backends.cuda.is_built() and not torch.cuda.is_available():
+        small_backward()
+
+
+def small_backward() -> None:
+    """The smallest backward; raises RuntimeError in a fork where none can run."""
+    with torch.inference_mode(False), torch.enable_grad():
+        torch.ones((), device="cpu", requires_grad=True).sin().backward()
