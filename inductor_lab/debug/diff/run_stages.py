@@ -217,8 +217,9 @@ def graph_lines(graph: FxGraph) -> tuple[str, ...]:
     lines = []
     for number, node in enumerate(graph.nodes):
         given = _NAME.sub(lambda name: numbers.get(name[0], name[0]), node.args)
-        first, dot, rest = node.target.partition(".")  # a method: `x.sin`
-        target = _ENDS.get(node.op) or numbers.get(first, first) + dot + rest
+        first, dot, rest = node.target.partition(".")  # of a method it is `x.sin`, or only `sin`
+        called = f"{numbers.get(first, first)}.{rest}" if dot else first
+        target = _ENDS.get(node.op, called)
         facts = f"  {node.tensor} ({', '.join(node.tensor.stride)})" if node.tensor else ""
         lines.append(_renamed(_plain(f"%{number} = {target}({given}){facts}"), symbols))
     return tuple(lines)

@@ -39,7 +39,7 @@ from inductor_lab.debug.compare.precision import Judged, judge
 from inductor_lab.debug.compare.values import copies, widened
 from inductor_lab.debug.explore.steps import Running, steps_of
 from inductor_lab.debug.isolate import Tell, run_isolated
-from inductor_lab.saved.documents import tool_types
+from inductor_lab.saved.documents import comparison_types, tool_types
 from inductor_lab.saved.documents.kinds import document
 
 OLD, NEW = "the original", "edited"
@@ -79,7 +79,7 @@ class EditedKernel:
         """The data as JSON (docs/json.md)."""
         timed = self.timings.rounds > 0
         old, new = (self.timings.median_ms(n) / 1e3 if timed else None for n in (OLD, NEW))
-        return document(tool_types.EditedKernel(
+        return document(comparison_types.EditedKernel(
             id="edited_kernel",
             summary=str(self).partition("\n")[0],
             kind="edited_kernel",

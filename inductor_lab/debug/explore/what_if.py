@@ -15,7 +15,7 @@ from inductor_lab.compiler.base.options import Options, names
 from inductor_lab.compiler.capture.capture import Capture
 from inductor_lab.compiler.records import AnyRecord, Call, CompiledPart, Record
 from inductor_lab.compiler.torch_door.torch_api import pytree
-from inductor_lab.saved.documents import tool_types
+from inductor_lab.saved.documents import comparison_types
 from inductor_lab.saved.documents.kinds import document
 from inductor_lab.saved.documents.of_kernel import cost
 
@@ -150,7 +150,7 @@ class Comparison(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON (docs/json.md)."""
-        return document(tool_types.Comparison(
+        return document(comparison_types.Comparison(
             id="comparison",
             summary=repr(self),
             kind="comparison",
@@ -158,7 +158,7 @@ class Comparison(Shown):
             before=cost(self.before.after),
             after=cost(self.after.after),
             numbers={what: [old, new] for what, old, new in self.rows},
-            parts=[tool_types.PartDifference(part=part, diff=diff)
+            parts=[comparison_types.PartDifference(part=part, diff=diff)
                    for part, diff in self.diffs.items()],
         ))  # fmt: skip
 

@@ -13,7 +13,7 @@ from inductor_lab.compiler.base.display import Documented, counted
 from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.judge.correctness import Checked
 from inductor_lab.debug.judge.speed import OWN, REFERENCE
-from inductor_lab.saved.documents import tool_types
+from inductor_lab.saved.documents import comparison_types
 from inductor_lab.saved.documents.kinds import document, finite
 
 
@@ -57,7 +57,7 @@ class JudgeVerdict(Documented):
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON (docs/json.md)."""
         timed = self.timings.rounds > 0
-        speed = tool_types.JudgedSpeed(
+        speed = comparison_types.JudgedSpeed(
             reference_seconds=self.timings.median_ms(REFERENCE) / 1e3,
             candidate_seconds=self.timings.median_ms(OWN) / 1e3,
             candidate_interval=list(self.timings.median_interval(OWN)),
@@ -65,11 +65,11 @@ class JudgeVerdict(Documented):
             rounds=self.timings.rounds, bound_seconds=self.bound or None,
             verdict=self.timings.verdict(OWN, REFERENCE),
         ) if timed else None  # fmt: skip
-        return document(tool_types.Judgement(
+        return document(comparison_types.Judgement(
             id="judgement", summary=str(self).partition("\n")[0], kind="judgement",
             name=self.name, accepted=self.accepted, reasons=list(self.reasons),
             ulp=finite(self.ulp), deterministic=self.deterministic,
-            cases=[tool_types.JudgedCase(
+            cases=[comparison_types.JudgedCase(
                 kind=each.kind, case=each.case, result=each.result, message=each.message,
                 ulp=finite(each.ulp), same_bits=each.same,
             ) for each in self.checked],

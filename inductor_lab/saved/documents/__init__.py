@@ -1,5 +1,5 @@
 """Results as JSON documents: what `to_dict()` returns and what `inductor-lab --json` prints.
 
-`compile_types.py` and `tool_types.py` declare the documents, `kinds.py` lists them, and `schemas/`
-has a JSON Schema for each kind.
+`compile_types.py`, `tool_types.py` and others declare the documents, `kinds.py` lists them, and
+`schemas/` has a JSON Schema for each kind.
 """

@@ -12,7 +12,13 @@ from importlib import resources
 from typing import Any
 
 from inductor_lab.compiler.base.errors import UnknownName, unknown_name
-from inductor_lab.saved.documents import command_types, compile_types, kernel_types, tool_types
+from inductor_lab.saved.documents import (
+    command_types,
+    comparison_types,
+    compile_types,
+    kernel_types,
+    tool_types,
+)
 
 KINDS: Mapping[str, type] = {
     "advice": tool_types.Advice,
@@ -21,20 +27,20 @@ KINDS: Mapping[str, type] = {
     "blame": tool_types.Blame,
     "cache": command_types.Cache,
     "capture": compile_types.Capture,
-    "comparison": tool_types.Comparison,
+    "comparison": comparison_types.Comparison,
     "compilation": compile_types.Compilation,
     "compile": tool_types.Compile,
     "decision": kernel_types.Decision,
     "decisions": kernel_types.Decisions,
     "doctor": command_types.Doctor,
-    "edited_kernel": tool_types.EditedKernel,
+    "edited_kernel": comparison_types.EditedKernel,
     "error": command_types.Error,
     "facts": command_types.Facts,
     "field": command_types.Field,
     "graph": compile_types.Graph,
     "graph_break": compile_types.GraphBreak,
     "graph_breaks": tool_types.GraphBreaks,
-    "judgement": tool_types.Judgement,
+    "judgement": comparison_types.Judgement,
     "kernel": kernel_types.Kernel,
     "library_call": kernel_types.LibraryCall,
     "memory": command_types.Memory,
@@ -44,9 +50,9 @@ KINDS: Mapping[str, type] = {
     "outline": command_types.Outline,
     "part": compile_types.Part,
     "recompiles": tool_types.Recompiles,
-    "run_diff": tool_types.RunDiff,
+    "run_diff": comparison_types.RunDiff,
     "stage": tool_types.Stage,
-    "stage_change": tool_types.StageChange,
+    "stage_change": comparison_types.StageChange,
     "stock_compilation": compile_types.StockCompilation,
     "stock_graph": compile_types.StockGraph,
     "stock_kernel": compile_types.StockKernel,

@@ -137,11 +137,7 @@ class WrapperRun:
     def _after(self, statement: ast.stmt, names: list[str], known: dict[str, Any]) -> None:
         target = _target(statement)
         if not _is_kernel(statement):
-            sources = [n for n in _names(statement) if n != target and n in self.holds]
-            if target and sources:
-                self.holds[target] = self.holds[sources[-1]]
-                if sources[-1] in self.kept and _fits(self.kept[sources[-1]], known.get(target)):
-                    self.kept[target] = self.kept[sources[-1]]
+            self._follow_alias(target, statement, known)
             return
         new = [n for n in dict.fromkeys([*names, target]) if self._is_new(n, known)]
         inputs = {n: self.holds.get(n, "") for n in self.before}
@@ -155,6 +151,8 @@ class WrapperRun:
             facts = next((f for b, f in self.wrapper.buffers.items()
                           if name in f.writes_to and b not in self.made), None)  # fmt: skip
             self.holds[name] = ""
+            if facts is None and any(_share_storage(known[name], known[n]) for n in new):
+                self.early.setdefault(name, statement.lineno)
             if facts is not None:
                 self.made.add(next(b for b, f in self.wrapper.buffers.items() if f is facts))
                 compared.append(self._judge(name, facts.node, inputs, statement, known))
@@ -168,6 +166,18 @@ class WrapperRun:
                 if not _same(tensor, value):
                     self.early.setdefault(name, statement.lineno)
         self.before = {}
+
+    def _follow_alias(self, target: str, statement: ast.stmt, known: dict[str, Any]) -> None:
+        """`buf5 = buf0`, or a view: the new name holds what the old one holds."""
+        sources = [n for n in _names(statement) if n != target and n in self.holds]
+        if not target or not sources:
+            return
+        source = sources[-1]
+        self.holds[target] = self.holds[source]
+        if source in self.early:
+            self.early[target] = self.early[source]
+        if source in self.kept and _fits(self.kept[source], known.get(target)):
+            self.kept[target] = self.kept[source]
 
     def _is_new(self, name: str, known: dict[str, Any]) -> bool:
         is_tensor = isinstance(known.get(name), torch.Tensor)
@@ -356,6 +366,10 @@ def _is_kernel(statement: ast.stmt) -> bool:
 
 def _same(first: torch.Tensor, second: torch.Tensor) -> bool:
     return first.shape == second.shape and torch.equal(_bits(first), _bits(second))
+
+
+def _share_storage(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 
 def _bits(value: torch.Tensor) -> torch.Tensor:

@@ -234,8 +234,9 @@ def is_sound(entry: Path) -> bool:
 
 
 def own_version() -> str:
-    """Return the installed version of inductor_lab ("unknown" in a source checkout)."""
+    """Return the installed version of inductor_lab; "unknown" in a source checkout, or if a
+    confined process cannot read the metadata."""
     try:
-        return version("inductor_lab")
+        return version("inductor_lab") or "unknown"
     except PackageNotFoundError:
         return "unknown"
