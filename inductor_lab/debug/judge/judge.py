@@ -12,7 +12,7 @@ import torch
 
 from inductor_lab.api.arguments import Seconds, checked
 from inductor_lab.bench.machine import Ceilings, ceilings
-from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments, NotRunnable
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.values import copies
 from inductor_lab.debug.judge.bound import IMPOSSIBLE, least_bytes, least_seconds
@@ -100,6 +100,9 @@ class Judge:
         made = Cases(examples, secrets.randbits(62), lambda args: _accepts(reference, args))
         gpu = any(one.is_cuda for one in pytree.tree_leaves(examples)
                   if isinstance(one, torch.Tensor))  # fmt: skip
+        if gpu and confinable():
+            what = "a confined process cannot use a GPU, so candidates on GPUs are not judged"
+            raise NotRunnable(what, todo="give arguments on the CPU")
         limits = Limits(limit, START, GPU_MEMORY if gpu else 4 << 30, 512 << 20)
         argument = {"candidate": text.as_data(), "gpu": gpu, "threads": torch.get_num_threads()}
         notes = () if confinable() else (NOT_CONFINED,)
