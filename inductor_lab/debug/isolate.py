@@ -77,13 +77,17 @@ def can_fork() -> bool:
     return hasattr(os, "fork") and not torch.cuda.is_initialized() and _forks_have_gradients()
 
 
+def _fork() -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
+        return os.fork()
+
+
 @cache
 def _forks_have_gradients() -> bool:
     """Can a fork run a backward?  (`thread_state.start_autograd` says when it cannot.)"""
     small_backward()  # autograd starts here if it has not: the answer does not change later
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
-        pid = os.fork()
+    pid = _fork()
     if pid == 0:
         try:
             small_backward()
@@ -163,9 +167,7 @@ class _Process:
         self.received = bytearray()
         self.printed: IO[bytes] = tempfile.TemporaryFile()
         reader, writer = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
-            self.pid = os.fork()
+        self.pid = _fork()
         if self.pid == 0:
             os.close(reader)
             _run_in_fork(work, writer, self.printed.fileno())

@@ -156,8 +156,8 @@ class _Version:
     def _guard(self, kind: str, source: str, text: str, stack: Any) -> FailedGuard:
         value = self._value(source)[1] if source else None
         source = source if source not in ("L", "G") else ""
-        told = short(value) if source else ""
-        return FailedGuard(self.compile_id, kind, source, _LOCAL.sub(r"\1", text), told, stack)
+        shown = short(value) if source else ""
+        return FailedGuard(self.compile_id, kind, source, _LOCAL.sub(r"\1", text), shown, stack)
 
     def _value(self, source: str) -> tuple[bool, Any]:
         """Is the object known, and which is it?"""

@@ -217,34 +217,36 @@ def _aligned(
     old: Sequence[CompileRun], new: Sequence[CompileRun]
 ) -> Iterator[tuple[CompileRun, CompileRun]]:
     """Pairs of compiles of one function, in order; an edited function has the same name."""
-    by_key: dict[str, list[CompileRun]] = {}
-    for each in new:
-        by_key.setdefault(each.key, []).append(each)
-    counts: dict[str, int] = {}
-    for each in old:
-        counts[each.key] = counts.get(each.key, 0) + 1
-    partners: dict[int, CompileRun] = {}
-    for key in counts:
-        mine = [each for each in old if each.key == key]
-        for position, other in _pairs(mine, by_key.get(key, [])):
-            partners[id(mine[position])] = other
+    before, after = _by_key(old), _by_key(new)
+    partners = {
+        id(first): second
+        for key, compiles in before.items()
+        for first, second in _pairs(compiles, after.get(key, []))
+    }
     for each in old:
         if id(each) in partners:
             yield each, partners[id(each)]
 
 
+def _by_key(compiles: Sequence[CompileRun]) -> dict[str, list[CompileRun]]:
+    found: dict[str, list[CompileRun]] = {}
+    for each in compiles:
+        found.setdefault(each.key, []).append(each)
+    return found
+
+
 def _pairs(
     old: Sequence[CompileRun], new: Sequence[CompileRun]
-) -> Iterator[tuple[int, CompileRun]]:
+) -> Iterator[tuple[CompileRun, CompileRun]]:
     """Compiles of one function: if one run has more, equal captured graphs belong together."""
     if len(old) == len(new):
-        yield from enumerate(new)
+        yield from zip(old, new, strict=True)
         return
     first_graphs, second_graphs = ([_captured(each) for each in side] for side in (old, new))
     matcher = difflib.SequenceMatcher(None, first_graphs, second_graphs, autojunk=False)
     for tag, first, last, start, end in matcher.get_opcodes():
         if tag in ("equal", "replace"):
-            yield from zip(range(first, last), new[start:end], strict=False)
+            yield from zip(old[first:last], new[start:end], strict=False)
 
 
 def _captured(compiled: CompileRun) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from inductor_lab.compiler.capture.capture import Capture, readable_source
+from inductor_lab.compiler.capture.capture import Capture, GraphBreak, Recompile, readable_source
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.records import CompiledGraph, CompiledPart, Record
 from inductor_lab.stock.stock_compilation import StockCompilation, StockGraph, StockPart
@@ -115,8 +115,7 @@ def _of_entry(log: TraceLog, found: Compiled) -> Iterator[CompileRun]:
 
     def stages() -> tuple[Stage, ...]:
         opened: StockCompilation = log[found.key]
-        again = (f"recompile: {readable_source(each.reason)}" for each in found.recompiles)
-        events = [*_breaks(found.breaks), *again]
+        events = _breaks_and_recompiles(found.breaks, found.recompiles)
         events += [f"restart: {_first_line(reason)}" for reason in found.restarts]
         events += [f"failed: {_first_line(found.error)}"] * bool(found.error)
         known = [Stage("TorchDynamo", tuple(map(_plain, events)))]
@@ -152,34 +151,25 @@ def _stages(capture: Capture, graph: CompiledGraph | StockGraph, at: str) -> Ite
     if graph.joint is not None:
         yield Stage("joint graph", graph_lines(graph.joint.graph))
     for part in graph.parts:
-        if isinstance(part, StockPart):
-            yield from _stock_stages(part)
-        else:
-            yield from _our_stages(part)
+        yield from _part_stages(part)
 
 
-def _our_stages(part: CompiledPart) -> Iterator[Stage]:
+def _part_stages(part: CompiledPart | StockPart) -> Iterator[Stage]:
     name = part.name
     yield Stage(f"{name} graph", graph_lines(part.graph))
-    last = [step.after for step in part.rewrites.steps if step.after is not None]
-    if last:
-        yield Stage(f"{name} passes", graph_lines(last[-1]))
-    yield Stage(f"{name} loops", _text_lines(str(part.loops)))
-    yield Stage(f"{name} fusion", _text_lines(str(part.schedule)))
-    kernels = "\n".join(str(kernel) for kernel in part.all_kernels)
-    yield Stage(f"{name} kernels", _text_lines(kernels))
-    yield Stage(f"{name} host program", _text_lines(str(part.host)))
-
-
-def _stock_stages(part: StockPart) -> Iterator[Stage]:
-    name = part.name
-    yield Stage(f"{name} graph", graph_lines(part.graph))
-    if part.after is not None:
-        yield Stage(f"{name} passes", graph_lines(part.after))
-    groups = (f"{node.kind}: {', '.join(sorted(node.origins))}" for node in part.ir_after)
-    yield Stage(f"{name} fusion", tuple(groups))
-    kernels = "\n".join(str(kernel) for kernel in part.generated)
-    yield Stage(f"{name} kernels", _text_lines(kernels))
+    if isinstance(part, StockPart):
+        groups = (f"{node.kind}: {', '.join(sorted(node.origins))}" for node in part.ir_after)
+        yield Stage(f"{name} fusion", tuple(groups))
+        after = part.after
+        kernels: Sequence[object] = part.generated
+    else:
+        yield Stage(f"{name} loops", _text_lines(str(part.loops)))
+        yield Stage(f"{name} fusion", _text_lines(str(part.schedule)))
+        after = part.rewrites.steps[-1].after if part.rewrites.steps else None
+        kernels = part.all_kernels
+    if after is not None:
+        yield Stage(f"{name} passes", graph_lines(after))
+    yield Stage(f"{name} kernels", _text_lines("\n".join(map(str, kernels))))
     yield Stage(f"{name} host program", _text_lines(str(part.host)))
 
 
@@ -187,14 +177,17 @@ def _events(capture: Capture, at: str) -> tuple[str, ...]:
     """Graph breaks, recompiles and graphs in eager mode, of one compile id if it is known."""
     breaks = [each for each in capture.breaks if at in ("", each.compile_id)]
     again = [each for each in capture.recompiles if at in ("", each.compile_id)]
-    found = [*_breaks(breaks), *(f"recompile: {readable_source(each.reason)}" for each in again)]
+    found = _breaks_and_recompiles(breaks, again)
     found += [f"in eager mode: {each.reason}" for each in capture.as_captured]
     return tuple(map(_plain, found))
 
 
-def _breaks(breaks: Iterable[Any]) -> Iterator[str]:
-    for each in breaks:
-        yield f"graph break: {each.reason}    {each.span.code if each.span else ''}".rstrip()
+def _breaks_and_recompiles(
+    breaks: Iterable[GraphBreak], recompiles: Iterable[Recompile]
+) -> list[str]:
+    found = [f"graph break: {each.reason}    {each.span.code if each.span else ''}".rstrip()
+             for each in breaks]  # fmt: skip
+    return found + [f"recompile: {readable_source(each.reason)}" for each in recompiles]
 
 
 def _guards(capture: Capture, at: str) -> tuple[str, ...]:

@@ -94,11 +94,11 @@ def _why_not_fused(given: argparse.Namespace) -> Answer:
         earlier = len(known.by_pair.get(tuple(given.buffers), ())) - 1
         found = decision(known.about(*given.buffers), f"{given.part}.", earlier)
         return Answer(known.explain(*given.buffers), document(found))
-    apart = [each for each in documents(known, f"{given.part}.") if not each["fused"]]
-    texts = [known.explain(each["producer"], each["consumer"]) for each in apart]
-    summary = f"{counted(len(apart), 'pair')} not fused"
+    not_fused = [each for each in documents(known, f"{given.part}.") if not each["fused"]]
+    texts = [known.explain(each["producer"], each["consumer"]) for each in not_fused]
+    summary = f"{counted(len(not_fused), 'pair')} not fused"
     item = Decisions(id=f"{given.part}.decisions", summary=summary, kind="decisions",
-                     decisions=apart)  # fmt: skip
+                     decisions=not_fused)  # fmt: skip
     return Answer("\n\n".join(texts) or summary, document(item))
 
 
