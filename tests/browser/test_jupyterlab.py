@@ -227,7 +227,7 @@ def test_steps_have_buttons_and_remain_without_a_kernel(notebook, jupyterlab, br
         if shown:
             break
         time.sleep(0.1)
-    assert shown.keys() == {"text/plain", "text/html"}
+    assert shown.keys() == {"text/plain", "text/html", "text/markdown"}
     page = browser.new_context().new_page()
     page.set_content(f"<!doctype html><meta charset='utf-8'>{shown['text/html']}")
     assert "def call(args)" in page.inner_text(".lab-code") and not page.locator("button").count()
