@@ -82,9 +82,10 @@ class Mutation:
     def name(self) -> str:
         return f"{self.module}:{self.line} {self.function}: {self.what}"
 
+
 def changed(node: ast.AST) -> tuple[ast.AST, str] | None:
     """The node with a fault, and a description of the change; None if no kind of fault applies."""
-    new = copy.deepcopy(node)
+    new = copy.copy(node)  # a deep copy reaches foreign trees: Python shares `ast.Load()`
     match new:
         case ast.Compare(ops=[op]) if type(op) in SWAPS:
             new.ops = [SWAPS[type(op)]()]  # type: ignore[list-item]

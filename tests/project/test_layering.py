@@ -7,6 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -46,16 +47,28 @@ ABOVE = {
 }  # fmt: skip
 
 
-def imports(path: Path) -> Iterator[str]:
+def imports(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import; write the whole name"
-            module = node.module or ""
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+    found, _ = imports_and_strings(path.read_text(encoding="utf-8"))
+    assert "" not in found, f"{path}: relative import; write the whole name"
+    return found
+
+
+@cache
+def imports_and_strings(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
+    """The modules that a text imports ("" for a relative import), and strings that name modules."""
+    found, strings = [], set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import():
+                found += [alias.name for alias in node.names]
+            case ast.ImportFrom(module=module, level=0):
+                found += [module or "", *(f"{module}.{alias.name}" for alias in node.names)]
+            case ast.ImportFrom():
+                found.append("")
+            case ast.Constant(value=str(value)) if re.fullmatch(r"inductor_lab(\.\w+)+", value):
+                strings.add(value)
+    return tuple(found), frozenset(strings)
 
 
 def files() -> list[Path]:
@@ -138,11 +151,8 @@ def test_the_compiler_does_not_name_the_widgets() -> None:
 
 def strings_and_imports(path: Path) -> set[str]:
     """Modules that a file imports, and those that it names in a string to be imported."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    written = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and
-               isinstance(n.value, str)}  # fmt: skip
-    return {name for name in written if re.fullmatch(r"inductor_lab(\.\w+)+", name)
-            and is_module(name)} | set(imports(path))  # fmt: skip
+    _, strings = imports_and_strings(path.read_text(encoding="utf-8"))
+    return {name for name in strings if is_module(name)} | set(imports(path))
 
 
 def is_module(name: str) -> bool:
@@ -197,10 +207,12 @@ def test_a_cycle_is_detected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_each_operation_of_a_record_is_defined_once() -> None:
     """What records call by name is defined where the package says, and nothing else is listed."""
+    texts = [path.read_text(encoding="utf-8") for path in files()]
     called = {
         node.args[0].value
-        for path in files()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for text in texts
+        if re.search(r"\b(perform|find)\(", text)
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         and node.func.id in ("perform", "find") and node.args
         and isinstance(node.args[0], ast.Constant)

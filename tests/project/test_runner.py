@@ -10,7 +10,7 @@ import pytest
 
 from tests import run
 from tests.runner import changes, order
-from tests.runner.choose import choose, step
+from tests.runner.choose import choose, fit, step
 from tests.runner.history import Done, History, Memory
 from tests.runner.order import in_order, rank
 from tests.runner.parts import PARTS, ROOT, LeftOut, left_out, named
@@ -63,8 +63,16 @@ def test_one_case_in_so_many_stays_below_the_limit_with_most_values() -> None:
     assert step(names, [1.0] * 6, limit=6.0) == 1
     assert step(names, [1.0] * 6, limit=3.0) == 3, "2 would take b = 1 alone"
     files = [f"tests/ir/test_a.py::{name}" for name in names]
-    whole, one_in = choose(files, dict.fromkeys(files, 1.0))
-    assert one_in == {"tests/ir/test_a.py::f": 3} and "tests/wheel" in whole
+    chosen = choose(files, dict.fromkeys(files, 1.0))
+    assert chosen.one_in == {"tests/ir/test_a.py::f": 3} and "tests/wheel" in chosen.whole
+
+
+def test_limits_are_scaled_until_the_kept_tests_take_their_share() -> None:
+    names = [f"tests/ir/test_{a}.py::test_{b}[{c}]" for a in "xy" for b in "pqr" for c in range(12)]
+    for seconds in (0.01, 1.0, 100.0):  # of one test: a quick machine and a slow one
+        for share in (0.25, 0.5):
+            quick, _ = fit(names, dict.fromkeys(names, seconds), share).split(names)
+            assert share / 2 < len(quick) / len(names) <= share
 
 
 def test_pytest_takes_the_quick_ones_and_writes_what_it_did() -> None:

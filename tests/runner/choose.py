@@ -2,7 +2,8 @@
 
 `make check` writes the records that it reads (build/records/*.json).  For each test function there
 is a limit for the sum of its cases.  Of a parametrized test above it, `make test` takes one case in
-so many, such that as many different parameter values as possible take part.
+so many, such that as many different parameter values as possible take part.  All limits are scaled
+such that `make test` takes a fixed share (`SHARE`) of the time of all tests, on any machine.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.runner.parts import LEFT_OUT, ROOT, is_under
+from tests.runner.parts import LEFT_OUT, ROOT, LeftOut, is_under
 from tests.runner.record import Record
 
 COMPILER = tuple(
@@ -26,11 +27,14 @@ COMPILER = tuple(
 )  # fmt: skip
 """A wrong answer is the worst bug: these tests get more time than those of the tools."""
 
+SHARE = 0.25
+"""Of the time that all tests take.  15 minutes of the 60 that `make check` may take."""
+
 CASES = {True: 3.0, False: 1.5}
-"""Seconds for all cases of a test function, of the compiler and of a tool."""
+"""The limit for all cases of a test function, of the compiler and of a tool, before scaling."""
 
 ONE = {True: 5.0, False: 2.5}
-"""Seconds for a single case: a test above it is left out."""
+"""The limit for a single case, before scaling: a test above it is left out."""
 
 NEVER = {
     "tests/browser": "Chromium and JupyterLab",
@@ -88,10 +92,10 @@ def collected() -> list[str]:
 
 
 def choose(
-    names: Sequence[str], seconds: Mapping[str, float]
-) -> tuple[list[str], dict[str, int]]:
-    """What is left out whole, and one case in how many is kept."""
-    whole, one_in = list(NEVER), {}
+    names: Sequence[str], seconds: Mapping[str, float], scale: float = 1.0
+) -> LeftOut:
+    """What `make test` leaves out under the limits times `scale`."""
+    whole, one_in = set(NEVER), {}
     cases = defaultdict(list)
     for name in names:
         cases[name.partition("[")[0]].append(name)
@@ -99,16 +103,27 @@ def choose(
         file = function.partition("::")[0]
         times = [seconds.get(name, 0.0) for name in found]
         core = is_under(file, COMPILER)
-        limit = MORE.get(function, CASES[core])
+        limit = scale * MORE.get(function, CASES[core])
         if function in NEVER or is_under(file, NEVER) or sum(times) <= limit:
             continue
-        if min(times) > ONE[core]:
-            whole.append(function)
+        if min(times) > scale * ONE[core]:
+            whole.add(function)
         elif len(found) > 1:
             one_in[function] = step(found, times, limit)
-        elif times[0] > ONE[core]:
-            whole.append(function)
-    return whole, {function: every for function, every in one_in.items() if every > 1}
+    kept = {function: every for function, every in one_in.items() if every > 1}
+    return LeftOut(frozenset(whole), kept)
+
+
+def fit(names: Sequence[str], seconds: Mapping[str, float], share: float = SHARE) -> LeftOut:
+    """The choice with the largest limits such that the kept tests take at most `share`."""
+    most = share * sum(seconds.get(name, 0.0) for name in names)
+    scales = [2 ** (k / 8) for k in range(-80, 81)]
+
+    def fits(scale: float) -> bool:
+        quick, _ = choose(names, seconds, scale).split(names)
+        return sum(seconds.get(name, 0.0) for name in quick) <= most
+
+    return choose(names, seconds, max(filter(fits, scales), default=scales[0]))
 
 
 def step(names: Sequence[str], times: Sequence[float], limit: float) -> int:
@@ -127,19 +142,19 @@ def values_taken(names: Sequence[str], every: int) -> float:
     return sum(len(set(some)) / len(set(all_)) for some, all_ in zip(kept, values, strict=True))
 
 
-def text(whole: Sequence[str], one_in: Mapping[str, int]) -> str:
+def text(chosen: LeftOut) -> str:
     lines = [
         "# What `make test` leaves to `make check`; `python -m tests.runner.choose` writes it.",
         "# A test that is not named here is in `make test`.",
         "",
         "# Folders, files and test functions that are left out.",
         "whole = [",
-        *(f"    {json.dumps(name)}," for name in sorted(whole)),
+        *(f"    {json.dumps(name)}," for name in sorted(chosen.whole)),
         "]",
         "",
         "# Of the cases of these tests, `make test` takes the first of every so many.",
         "[one_in]",
-        *(f"{json.dumps(name)} = {every}" for name, every in sorted(one_in.items())),
+        *(f"{json.dumps(name)} = {every}" for name, every in sorted(chosen.one_in.items())),
     ]
     return "\n".join(lines) + "\n"
 
@@ -147,9 +162,9 @@ def text(whole: Sequence[str], one_in: Mapping[str, int]) -> str:
 def main() -> None:
     given = [Path(name) for name in sys.argv[1:]]
     seconds = measured(given or sorted((ROOT / "build" / "records").glob("*.json")))
-    whole, one_in = choose(collected(), seconds)
-    LEFT_OUT.write_text(text(whole, one_in), encoding="utf-8")
-    print(f"{LEFT_OUT}: {len(whole)} left out, {len(one_in)} in part")
+    chosen = fit(collected(), seconds)
+    LEFT_OUT.write_text(text(chosen), encoding="utf-8")
+    print(f"{LEFT_OUT}: {len(chosen.whole)} left out, {len(chosen.one_in)} in part")
 
 
 if __name__ == "__main__":
