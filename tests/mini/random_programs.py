@@ -62,7 +62,8 @@ def compare(
             assert a == b
             continue
         assert (a.shape, a.dtype) == (b.shape, b.dtype), stage
-        assert stage == "graph" or a.stride() == b.stride(), stage
+        if stage != "graph" and b.numel():
+            assert a.stride() == b.stride(), stage
         if not b.dtype.is_floating_point:
             assert torch.equal(a, b), stage
             continue
