@@ -75,6 +75,7 @@ _OPERATIONS = {
     "save": "saved.saving",
     "schedule_text": "compiler.schedule.text",
     "steps_of": "debug.explore.steps",
+    "why_not_fused": "debug.explore.why_not_fused",
     "with_settings": "stock.settings",
     "write_trace": "saved.trace",
 }

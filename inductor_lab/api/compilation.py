@@ -67,6 +67,22 @@ class Compilation(Record):
         """
         return perform("blame_again", self, *args, limit=limit, **kwargs)
 
+    def why_not_fused(
+        self, first: str | int | None = None, second: str | int | None = None, *,
+        part: str | None = None,
+    ) -> Any:  # fmt: skip
+        """Are two values computed by one kernel?  If not, which rules prevent it, and what would
+        have to change?
+
+        first, second   a buffer (`"buf0"`), an FX node (`"exp"`), each optionally with its part
+                        (`"g0.backward.buf0"`), or a source line (`12`, `"model.py:12"`); without
+                        them: all pairs that were considered and not fused
+        part            only this part, such as `"g0.forward"`
+
+        Raises UnknownName for a name or a line that nothing is computed for.
+        """
+        return perform("why_not_fused", self, first, second, part=part)
+
     def steps(self) -> Any:
         """Step through the host programs of the inspected call, with every buffer.
 

@@ -68,7 +68,10 @@ class PhaseProgress(Observer):
             self._told(text)
 
 
-def inspected(given: argparse.Namespace, where: str, target: str | None = None) -> Any:
+def inspected(
+    given: argparse.Namespace, where: str, target: str | None = None,
+    compiler: str = "inductor_lab",
+) -> Any:  # fmt: skip
     """Inspect `FILE:FUNCTION`, or read a file that `explain --save` wrote."""
     from inductor_lab import inspect, load
 
@@ -76,7 +79,7 @@ def inspected(given: argparse.Namespace, where: str, target: str | None = None) 
         return load(where)
     fn, args = load_function(where, given.args)
     with closing(PhaseProgress(where, given.tell)) as observer:
-        return inspect(fn, *args, target=target, observer=observer)
+        return inspect(fn, *args, target=target, observer=observer, compiler=compiler)
 
 
 def seconds(text: str) -> float:

@@ -269,6 +269,27 @@ class StockCompilation(Shown):
         """
         return perform("blame_again", self, *args, limit=limit, **kwargs)
 
+    def why_not_fused(
+        self, first: str | int | None = None, second: str | int | None = None, *,
+        part: str | None = None, ours: bool = True, measure: Seconds | None = None,
+    ) -> Any:  # fmt: skip
+        """Are two values computed by one kernel?  If not, which rule of stock prevents it, what
+        does it mean, and what would have to change?
+
+        first, second   a buffer (`"buf0"`), a node of stock's scheduler (`"op0"`), an FX node
+                        (`"exp"`), each optionally with its part (`"g0.backward.buf0"`), or a source
+                        line (`12`, `"model.py:12"`); without them: all pairs that share data and
+                        were not fused
+        part            only this part, such as `"g0.forward"`
+        ours            also compile the call with inductor_lab, which calls the function once: does
+                        it fuse the two, and what does that save?  Not for a loaded compilation
+        measure         time the call for so many seconds with and without the fusion of ours
+
+        Raises UnknownName for a name or a line that nothing is computed for, and NotReported if
+        the log has no fusion decisions (a log of `TORCH_TRACE`, or a graph from stock's cache).
+        """
+        return perform("why_not_fused", self, first, second, part=part, ours=ours, measure=measure)
+
     def save(self, path: str | Path) -> Path:
         """Write all data (JSON, no pickle) to `path`, for `lab.load`; raises CannotWrite."""
         return saving.save(Path(path), self)

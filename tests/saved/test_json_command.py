@@ -111,7 +111,13 @@ def test_commands_that_change_something_and_compare(run, file: Path) -> None:
     (first, *_) = found["decisions"]
     code, one = run("why-not-fused", "a.lab.json", first["producer"], first["consumer"])
     assert code == 0 and one["verdicts"] == first["verdicts"] and one["id"] == first["id"]
-    assert first in whole["graphs"][0]["parts"][0]["decisions"]
+    (same,) = [d for d in whole["graphs"][0]["parts"][0]["decisions"] if d["id"] == first["id"]]
+    explained = [{**v, **{k: w[k] for k in ("meaning", "cure")}}
+                 for v, w in zip(same["verdicts"], first["verdicts"], strict=True)]  # fmt: skip
+    assert first == {**first, **same, "verdicts": explained}
+    assert [bool(v["meaning"]) for v in first["verdicts"]] == [
+        v["reason"] is not None for v in first["verdicts"]
+    ]
 
     code, found = run("what-if", f"{file}:attend", "--no-fusion")
     assert code == 0 and found["before"]["kernels"] < found["after"]["kernels"]
@@ -140,8 +146,8 @@ def test_commands_that_compare_refuse_bad_input(run, file: Path) -> None:
     file.write_text(TWO_KERNELS)
     assert run("explain", f"{file}:attend", "--save", "a.lab.json")[0] == 0
     for arguments, words in (
-        (("why-not-fused", "a.lab.json", "buf0"), "one buffer is not a pair"),
-        (("why-not-fused", "a.lab.json", "buf0", "buf77"), "never considered"),
+        (("why-not-fused", "a.lab.json", "buf0"), "one value is not a pair"),
+        (("why-not-fused", "a.lab.json", "buf0", "buf77"), "unknown value 'buf77'"),
         (("why-not-fused", "a.lab.json", "--part", "g7.forward"), "there is g0.forward"),
         (("what-if", "a.lab.json", "--no-fusion"), "was loaded from a file"),
         (("try-kernel", f"{file}:attend", "k", "nowhere.cpp"), "cannot be read"),

@@ -100,6 +100,10 @@ class NotRunnable(LabError):
     code."""
 
 
+class NotReported(LabError):
+    """A log lacks what a view needs; the message names the setting with which to record again."""
+
+
 class NotPicklable(LabError, TypeError):
     """Compiled code belongs to this process: it cannot be copied or sent to another one."""
 

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.compiler.base.display import counted
-from inductor_lab.compiler.base.errors import BadArguments, UnknownName
+from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.debug.command_line import FAILED, SUCCESS, Answer, inspected, seconds
+from inductor_lab.stock.stock_compilation import StockCompilation
 
 
 def add_commands(commands: Any, json: list[argparse.ArgumentParser]) -> None:
@@ -17,9 +17,12 @@ def add_commands(commands: Any, json: list[argparse.ArgumentParser]) -> None:
         "why-not-fused", parents=json, help="which rules prevent fusing two loop nests"
     )
     _takes_function(why, _why_not_fused)
-    pair = "producer and consumer; without them: all pairs that were not fused"
-    why.add_argument("buffers", nargs="*", metavar="BUFFER", help=pair)
-    why.add_argument("--part", default="g0.forward", help="the graph and the direction")
+    pair = "two buffers, FX nodes or source lines; without them: all pairs that were not fused"
+    why.add_argument("buffers", nargs="*", metavar="VALUE", help=pair)
+    why.add_argument("--part", help="the graph and the direction")
+    why.add_argument("--stock", action="store_true", help="the decisions of stock torch.compile")
+    why.add_argument("--measure", type=seconds, metavar="SECONDS",
+                     help="with --stock: time our compiler with and without the fusion")
 
     what_if = commands.add_parser(
         "what-if", parents=json, help="compile again with other options, and compare"
@@ -72,34 +75,14 @@ def _pair(text: str) -> tuple[str, ...]:
 
 
 def _why_not_fused(given: argparse.Namespace) -> Answer:
-    from inductor_lab.saved.documents.kernel_types import Decisions
-    from inductor_lab.saved.documents.kinds import document
-    from inductor_lab.saved.documents.of_kernel import decision
-    from inductor_lab.saved.documents.of_kernel import decisions as documents
-
     if len(given.buffers) not in (0, 2):
-        raise BadArguments("one buffer is not a pair", todo="give a producer and a consumer")
-    compilation = inspected(given, given.function)
-    parts = {
-        f"g{number}.{part.name}": part
-        for number, graph in enumerate(compilation.graphs)
-        for part in graph.parts
-    }
-    if given.part not in parts:
-        there = ", ".join(parts) or "no part: nothing was compiled"
-        what = f"{compilation.name} has no part {given.part!r}"
-        raise UnknownName(what, todo=f"there is {there}")
-    known = parts[given.part].schedule.decisions
-    if given.buffers:
-        earlier = len(known.by_pair.get(tuple(given.buffers), ())) - 1
-        found = decision(known.about(*given.buffers), f"{given.part}.", earlier)
-        return Answer(known.explain(*given.buffers), document(found))
-    not_fused = [each for each in documents(known, f"{given.part}.") if not each["fused"]]
-    texts = [known.explain(each["producer"], each["consumer"]) for each in not_fused]
-    summary = f"{counted(len(not_fused), 'pair')} not fused"
-    item = Decisions(id=f"{given.part}.decisions", summary=summary, kind="decisions",
-                     decisions=not_fused)  # fmt: skip
-    return Answer("\n\n".join(texts) or summary, document(item))
+        raise BadArguments("one value is not a pair", todo="give two values, or none")
+    compiler = "stock" if given.stock else "inductor_lab"
+    compilation = inspected(given, given.function, compiler=compiler)
+    part = given.part if given.part or given.buffers else "g0.forward"
+    more = {"measure": given.measure} if isinstance(compilation, StockCompilation) else {}
+    found = compilation.why_not_fused(*given.buffers, part=part, **more)
+    return Answer(str(found), found)
 
 
 def _what_if(given: argparse.Namespace) -> Answer:

@@ -16,6 +16,8 @@ Schema = Mapping[str, Any]
 Kind = Literal["value", "flag", "repeated", "rest", "path", "function", "text"]
 STRING: Schema = {"type": "string", "maxLength": 10_000}
 NAME: Schema = {"type": "string", "pattern": r"^[A-Za-z_][\w.]*$", "maxLength": 500}
+VALUE: Schema = {**NAME, "pattern": r"^(?:[A-Za-z_][\w.]*|(?:\w[\w./]*:)?\d+)$"}
+"""A name, or a source line: `buf0`, `12`, `model.py:12`."""
 SECONDS: Schema = {"type": "number", "exclusiveMinimum": 0, "maximum": 3600}
 FLAG: Schema = {"type": "boolean"}
 
@@ -148,12 +150,14 @@ TOOLS: tuple[Tool, ...] = (
                     "--target"),
           Parameter("measure", SECONDS, "Time each kernel for so many seconds.", "--measure"))),
     Tool("why_not_fused", "why-not-fused",
-         "Which rules prevent fusing two loop nests, with reasons. Without buffers: every pair of "
-         "the part that was not fused.",
+         "Which rules prevent fusing two loop nests, what they mean and what would have to change. "
+         "Without buffers: every pair of the part that was not fused.",
          (SAVED,
-          Parameter("buffers", {**NAMES, "minItems": 2, "maxItems": 2},
-                    "The producer and the consumer, such as [\"buf0\", \"buf3\"].", "", "repeated"),
-          ARGS, PART)),
+          Parameter("buffers", {**NAMES, "items": VALUE, "minItems": 2, "maxItems": 2},
+                    "Two buffers, FX nodes or source lines, such as [\"buf0\", \"buf3\"].", "",
+                    "repeated"),
+          ARGS, PART,
+          Parameter("stock", FLAG, "The decisions of stock torch.compile.", "--stock", "flag"))),
     Tool("what_if", "what-if",
          "Compile again with other options, and compare kernels, bytes and code.",
          (FUNCTION, ARGS,

@@ -152,6 +152,25 @@ class Verdict(TypedDict):
     """A legality rule must hold, a profit rule should hold."""
     reason: str | None
     """The reason against; null if the rule accepts."""
+    meaning: NotRequired[str]
+    """The rule in plain words; "" if the rule accepts, or is unknown."""
+    cure: NotRequired[str]
+    """What would have to change; "" if the rule accepts, or is unknown."""
+
+
+class OursOfPair(TypedDict):
+    """The same pair in our compiler."""
+
+    pair: list[str]
+    """Its buffers; empty if there are no loop nests for the two."""
+    fused: bool
+    """Whether one kernel computes both."""
+    bytes_saved: int
+    """The memory traffic that this saves."""
+    seconds: float | None
+    """The time of the call; null if it was not measured."""
+    seconds_apart: float | None
+    """The time of the call without this fusion; null if it was not measured."""
 
 
 class FusionOfKernel(TypedDict):
@@ -251,6 +270,14 @@ class Decision(Item):
     """The answer of every rule."""
     earlier_attempts: int
     """How often this pair was decided before."""
+    compiler: NotRequired[str]
+    """`inductor_lab` or `stock torch.compile`."""
+    part: NotRequired[str]
+    """The graph and the direction."""
+    kernels: NotRequired[list[str]]
+    """The kernel that computes each of the two; "" if none does."""
+    ours: NotRequired[OursOfPair]
+    """The same pair in our compiler, for a pair of stock."""
 
 
 class Decisions(Item):
