@@ -56,6 +56,7 @@ _OPERATIONS = {
     "call_again": "debug.recompiles.call_again",
     "Comparison": "debug.explore.what_if",
     "compiled_functions_go_first": "notebook.variables",
+    "cuda_graphs": "debug.explore.cuda_graph_report",
     "decision_text": "compiler.schedule.text",
     "document_of": "saved.documents.document_of",
     "dump": "debug.dump.write_dump",

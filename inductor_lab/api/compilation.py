@@ -83,6 +83,13 @@ class Compilation(Record):
         """
         return perform("why_not_fused", self, first, second, part=part)
 
+    def cuda_graphs(self, *, require: bool = False) -> Any:
+        """Which parts are replayed as CUDA graphs, and the reason for each part that is not.
+
+        With `require`, raises NotReplayed if a part is not replayed.
+        """
+        return perform("cuda_graphs", self, require=require)
+
     def steps(self) -> Any:
         """Step through the host programs of the inspected call, with every buffer.
 

@@ -24,8 +24,8 @@ from inductor_lab.stock.kernel_places import (
     kernel_calls,
     places,
 )
-from inductor_lab.stock.scheduler_nodes import NodeFacts, Sizes
-from inductor_lab.stock.stock_compilation import IrNode, StockPart
+from inductor_lab.stock.scheduler_nodes import NodeFacts
+from inductor_lab.stock.stock_compilation import IrNode, Sizes, StockPart
 
 MOST_NODES = 16
 """The default of stock's `cpp.max_horizontal_fusion_size`."""

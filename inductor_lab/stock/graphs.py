@@ -10,6 +10,7 @@ from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.capture.span import shown_file
 from inductor_lab.stock.graph_text import read_graph
 from inductor_lab.stock.ir_text import fusion_steps, ir_nodes, origins_by_node
+from inductor_lab.stock.kernel_data import with_operations
 from inductor_lab.stock.output_code import read_output_code
 from inductor_lab.stock.stock_compilation import StockGraph, StockPart
 from inductor_lab.stock.trace_index import PartTexts, TraceTexts
@@ -68,7 +69,7 @@ def _part(
     provenance = part.provenance or by_lines(part.stacks, after or before)
     output = read_output_code(part.code, provenance, after or before)
     origins = origins_by_node(part.fusion)
-    return StockPart(
+    found = StockPart(
         name=direction,
         graph=before,
         after=after,
@@ -80,7 +81,9 @@ def _part(
         text=part.code,
         cache=part.cache or texts.aot_cache,
         missing=_missing(part, before, output.problem),
+        cuda_graph_skips=tuple(dict.fromkeys(part.cuda_graphs)),
     )
+    return with_operations(found)
 
 
 def _direction_of(part: PartTexts, position: int) -> str:

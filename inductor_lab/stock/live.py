@@ -36,6 +36,7 @@ _LOGGERS = {
         (logging.getLogger("torch._inductor.debug.__ir_pre_fusion"), "ir_pre_fusion"),
         (logging.getLogger("torch._inductor.debug.__ir_post_fusion"), "ir_post_fusion"),
         (logging.getLogger("torch._inductor.scheduler.__fusion"), "fusion"),
+        (logging.getLogger("torch._inductor.cudagraph_utils.__cudagraphs"), "cudagraphs"),
     )
 }
 """Logger → the kind of its messages, and its shared listener."""
@@ -132,7 +133,7 @@ def _settings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _logs(events: list[Event]) -> Iterator[None]:
-    """Add log lines about IR and fusion to `events` while the block runs."""
+    """Add log lines about IR, fusion and CUDA graphs to `events` while the block runs."""
     with contextlib.ExitStack() as stack:
         for logger, (kind, shared_listener) in _LOGGERS.items():
             listener = _LogListener(kind, events)
@@ -156,6 +157,8 @@ class _LogListener(logging.Handler):
             return
         text = record.getMessage()
         if self.kind == "fusion" and not text.startswith(_OF_USE):
+            return
+        if self.kind == "cudagraphs" and record.levelno < logging.WARNING:
             return
         metadata = {
             "artifact": {"name": self.kind},

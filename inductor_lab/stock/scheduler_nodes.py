@@ -21,7 +21,7 @@ from math import prod
 
 import torch
 
-from inductor_lab.stock.stock_compilation import IrNode
+from inductor_lab.stock.stock_compilation import IrNode, NestKind, Sizes
 
 _LAYOUT = re.compile(
     r"^\s*(\w+)[._]layout = \w+\('([\w:]+)', torch\.(\w+), size=\[(.*?)\], stride=\[(.*?)\]", re.M
@@ -30,14 +30,12 @@ _ITERATION = re.compile(r"\.group\.iteration = (.*)")
 _OUTPUT = re.compile(r"^    (\w+): \w+$", re.M)
 _MUTATED = re.compile(r"^    \w+\.mutations = \[(.*)\]", re.M)
 _LIBRARY = re.compile(r"\.node\.kernel = (\S+)")
-_VALUE = re.compile(r"^\s+\w+ = ops\.(\w+)\(", re.M)
+_VALUE = re.compile(r"^\s*\w+ = ops\.(\w+)\(", re.M)
 _NO_ARITHMETIC = {
     "constant", "index_expr", "load", "load_seed", "masked", "reduction", "store",
     "store_reduction", "to_dtype", "to_dtype_bitcast",
 }  # fmt: skip
 """Operations that are not arithmetic; a reduction counts one operation for each element."""
-
-Sizes = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ class NodeFacts:
         return self.iterates is not None
 
     @property
-    def nest(self) -> str:
+    def nest(self) -> NestKind:
         """What its loops do: `"pointwise"`, `"reduction"`, `"scan"` or `"scatter"`."""
         if "'atomic_add')" in "\n".join(self.body):
             return "scatter"
@@ -180,11 +178,14 @@ def _names(text: str) -> list[str]:
 
 def _body(text: str) -> Iterator[str]:
     """The lines of the loop body that compute something, without the class around them."""
-    inside = False
+    inside, indent = False, 4
     for line in text.split("\n"):
         if line.startswith("class ") and line.endswith("_loop_body:"):
             inside = True
         elif inside and line and not line.startswith(" "):
             inside = False
-        elif inside and line.strip() not in ("", "def body(self, ops):"):
-            yield line[4:] if line.startswith("    ") else line
+        elif inside and line.strip() == "def body(self, ops):":
+            indent = 8
+        elif inside and line.strip() and not line.strip().startswith("return "):
+            indent = 4 if line.strip().startswith("def ") else indent
+            yield line[indent:]

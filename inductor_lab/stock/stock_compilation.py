@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from inductor_lab.api.arguments import Seconds, checked
 from inductor_lab.compiler.autograd.graphs import JointGraph
-from inductor_lab.compiler.base.display import Shown, counted, write_report
+from inductor_lab.compiler.base.display import Shown, bytes_text, counted, write_report
 from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.compiler.base.operations import perform
 from inductor_lab.compiler.capture.capture import Capture
@@ -59,6 +59,62 @@ class FusionStep:
         return f"{self.first} + {self.second}: {verdict}"
 
 
+Sizes: TypeAlias = tuple[int | str, ...]
+"""Numbers, or expressions of symbols."""
+
+NestKind: TypeAlias = Literal["pointwise", "reduction", "scan", "scatter"]
+Filling: TypeAlias = Literal["input", "constant", "computed", "extern"]
+
+
+@dataclass(frozen=True, slots=True)
+class StockOperation:
+    """One loop nest of a kernel: a node of stock's scheduler.
+
+    nest      "pointwise", "reduction", "scan" or "scatter"
+    role      "stored" to memory, or kept in a "register"
+    text      its operations in order
+    """
+
+    node: str
+    nest: NestKind
+    buffer: str
+    role: Literal["stored", "register"]
+    axes: Sizes
+    reduce_axes: Sizes
+    reads: tuple[str, ...]
+    text: str
+    origins: frozenset[str]
+
+    def __str__(self) -> str:
+        loops = " x ".join(map(str, self.axes)) or "a single point"
+        reduced = " x ".join(map(str, self.reduce_axes))
+        over = f", reduces {reduced}" if reduced else ""
+        head = f"{self.node}: {self.nest} {self.buffer} ({self.role}) over {loops}{over}"
+        return "\n".join([head, *(f"  {line}" for line in self.text.split("\n") if line)])
+
+
+@dataclass(frozen=True, slots=True)
+class StockBuffer:
+    """A buffer that a kernel reads (`role` "in") or writes ("out"), and its parameter."""
+
+    buffer: str
+    parameter: str
+    role: Literal["in", "out"]
+    filled_by: Filling
+    dtype: str
+    shape: Sizes
+    stride: Sizes
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecomputedValue:
+    """An FX node that several kernels compute; `also_in` names the other kernels."""
+
+    value: str
+    also_in: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class StockKernel(Shown):
     """One generated kernel, or one library function that the program calls (`extern`).
@@ -69,6 +125,10 @@ class StockKernel(Shown):
                 nodes read from other nodes, tensors that other nodes read, and arguments that the
                 call writes; a tensor of unknown size counts as 0
     seconds     total of its calls in one call of the user's function, after `measure`
+    operations  its loop nests in order, if stock reported its IR
+    buffers     what the first call reads and writes, in the order of the parameters
+    recomputed  FX nodes that other kernels compute too
+    flops       arithmetic operations of all calls; symbolic sizes count as 0
     """
 
     name: str
@@ -79,12 +139,24 @@ class StockKernel(Shown):
     bytes_read: int = 0
     bytes_written: int = 0
     seconds: float | None = None
+    operations: tuple[StockOperation, ...] = ()
+    buffers: tuple[StockBuffer, ...] = ()
+    recomputed: tuple[RecomputedValue, ...] = ()
+    flops: int = 0
 
     def __repr__(self) -> str:
         return f"StockKernel({self.name}: {self.language}, {counted(len(self.code.lines), 'line')})"
 
     def __str__(self) -> str:
-        return str(self.code)
+        """What it reads, writes, computes and computes again, then its code."""
+        lines = [f"{self.name}: {bytes_text(self.bytes_read)} read, "
+                 f"{bytes_text(self.bytes_written)} written, {self.flops:,} flops"]  # fmt: skip
+        lines += [f"  {b.role:<3} {b.buffer} ({b.parameter}): {b.dtype}{[*b.shape]}"
+                  for b in self.buffers]  # fmt: skip
+        lines += [f"  {line}" for each in self.operations for line in str(each).split("\n")]
+        lines += [f"  recomputed: {r.value}, also in {', '.join(r.also_in)}"
+                  for r in self.recomputed]  # fmt: skip
+        return "\n".join([*lines, "", str(self.code)])
 
     @property
     def bytes(self) -> int:
@@ -102,6 +174,7 @@ class StockPart(Shown):
     text           the complete text of stock's `output_code.py`
     cache          the result of the graph cache: "miss", "hit", "bypass", or "" if not reported
     missing        view → why it is empty
+    cuda_graph_skips   why stock does not replay it as a CUDA graph, from its log
     """
 
     name: str
@@ -115,6 +188,7 @@ class StockPart(Shown):
     text: str = ""
     cache: str = ""
     missing: Mapping[str, str] = field(default_factory=dict)
+    cuda_graph_skips: tuple[str, ...] = ()
 
     @property
     def generated(self) -> tuple[StockKernel, ...]:
@@ -289,6 +363,13 @@ class StockCompilation(Shown):
         the log has no fusion decisions (a log of `TORCH_TRACE`, or a graph from stock's cache).
         """
         return perform("why_not_fused", self, first, second, part=part, ours=ours, measure=measure)
+
+    def cuda_graphs(self, *, require: bool = False) -> Any:
+        """Which parts are replayed as CUDA graphs, and the reason for each part that is not.
+
+        With `require`, raises NotReplayed if a part is not replayed.
+        """
+        return perform("cuda_graphs", self, require=require)
 
     def save(self, path: str | Path) -> Path:
         """Write all data (JSON, no pickle) to `path`, for `lab.load`; raises CannotWrite."""

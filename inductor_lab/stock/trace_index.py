@@ -32,6 +32,7 @@ class PartTexts:
     ir_before: str = ""
     ir_after: str = ""
     fusion: list[str] = field(default_factory=list)
+    cuda_graphs: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -158,6 +159,10 @@ def _fusion(texts: TraceTexts, text: str) -> None:
     texts.next_part().fusion.append(text)
 
 
+def _cuda_graphs(texts: TraceTexts, text: str) -> None:
+    texts.part().cuda_graphs.append(text)
+
+
 def _runnable(texts: TraceTexts, text: str) -> None:
     texts.runnable = texts.runnable or text
 
@@ -175,8 +180,9 @@ _TEXTS: dict[str, Callable[[TraceTexts, str], None]] = {
     "ir_pre_fusion": _ir_before,
     "ir_post_fusion": _ir_after,
     "fusion": _fusion,
+    "cudagraphs": _cuda_graphs,
 }
-"""The last three come from loggers, not from the structured trace; `live.py` records them."""
+"""The last four come from loggers, not from the structured trace; `live.py` records them."""
 
 
 def _text(payload: Any) -> str:

@@ -104,6 +104,10 @@ class NotReported(LabError):
     """A log lacks what a view needs; the message names the setting with which to record again."""
 
 
+class NotReplayed(LabError):
+    """A part of a compiled call is not replayed as a CUDA graph, although that was required."""
+
+
 class NotPicklable(LabError, TypeError):
     """Compiled code belongs to this process: it cannot be copied or sent to another one."""
 

@@ -8,6 +8,7 @@ from typing import Literal, NotRequired
 from typing_extensions import TypedDict
 
 from inductor_lab.saved.documents.kernel_types import (
+    BufferUse,
     CodeLine,
     Cost,
     Decision,
@@ -15,8 +16,10 @@ from inductor_lab.saved.documents.kernel_types import (
     Kernel,
     LibraryCall,
     MemoryPlan,
+    Operation,
     Origin,
     Place,
+    Recomputed,
     Text,
 )
 
@@ -295,6 +298,14 @@ class StockKernel(Item):
     """The FX nodes that it computes."""
     code: list[CodeLine]
     """The generated text."""
+    flops: NotRequired[int]
+    """Floating-point operations of all calls, as far as sizes are known."""
+    buffers: NotRequired[list[BufferUse]]
+    """What the first call reads and writes, in the order of the parameters."""
+    operations: NotRequired[list[Operation]]
+    """The loop nests, in order; empty if stock did not report its IR."""
+    recomputed: NotRequired[list[Recomputed]]
+    """FX nodes that other kernels compute too."""
 
 
 class StockFusion(TypedDict):

@@ -34,7 +34,14 @@ from inductor_lab.saved.documents.compile_types import (
     StockPart,
     Symbol,
 )
-from inductor_lab.saved.documents.kernel_types import MemoryPlan, Text
+from inductor_lab.saved.documents.kernel_types import (
+    Axis,
+    BufferUse,
+    MemoryPlan,
+    Operation,
+    Recomputed,
+    Text,
+)
 from inductor_lab.saved.documents.of_kernel import (
     PartReader,
     code_lines,
@@ -43,6 +50,7 @@ from inductor_lab.saved.documents.of_kernel import (
     memory_plan,
 )
 from inductor_lab.saved.documents.sources import Sources, place
+from inductor_lab.stock.stock_compilation import StockBuffer, StockOperation
 from inductor_lab.stock.stock_compilation import StockCompilation as StockRecord
 from inductor_lab.stock.stock_compilation import StockGraph as StockGraphRecord
 from inductor_lab.stock.stock_compilation import StockKernel as StockKernelRecord
@@ -286,4 +294,38 @@ def stock_kernel(known: StockKernelRecord, sources: Sources, at: str) -> StockKe
         seconds=known.seconds,
         origins=sources.origins(known.nodes),
         code=code_lines(known.code),
+        flops=known.flops,
+        buffers=[_stock_buffer(each, sources) for each in known.buffers],
+        operations=[_stock_operation(each, sources, f"{at}.op:{number}")
+                    for number, each in enumerate(known.operations)],
+        recomputed=[Recomputed(buffer=each.value, also_in=list(each.also_in))
+                    for each in known.recomputed],
+    )  # fmt: skip
+
+
+def _stock_buffer(known: StockBuffer, sources: Sources) -> BufferUse:
+    node = sources.nodes.get(known.buffer)
+    return BufferUse(
+        buffer=known.buffer, parameter=known.parameter, role=known.role,
+        filled_by=known.filled_by, given=node.given if node is not None else "",
+        dtype=known.dtype, shape=list(known.shape), stride=list(known.stride),
+        nbytes=known.nbytes,
+    )  # fmt: skip
+
+
+def _stock_operation(known: StockOperation, sources: Sources, at: str) -> Operation:
+    axes = [Axis(name=f"p{n}", size=size)
+            for n, size in enumerate((*known.axes, *known.reduce_axes))]  # fmt: skip
+    return Operation(
+        id=at,
+        summary=str(known).partition("\n")[0],
+        kind="operation",
+        nest=known.nest,
+        buffer=known.buffer,
+        role=known.role,
+        axes=axes[: len(known.axes)],
+        reduce_axes=axes[len(known.axes) :],
+        reads=list(known.reads),
+        text=known.text,
+        origins=sources.origins(known.origins),
     )
