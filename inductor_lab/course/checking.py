@@ -151,7 +151,7 @@ def _first_wrong(asked: Exercise, solution: Any, seed: int | str) -> tuple[Any, 
     except NotImplementedError:
         return say("not begun yet: replace the last line of the stub"), "", None
     if wrong is None:
-        return "", "", None
+        return "", asked.scored(), None
     return wrong.reason, asked.told(wrong.case), asked.drawn(solution, wrong.case)
 
 

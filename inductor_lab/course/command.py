@@ -1,4 +1,4 @@
-"""The command `inductor-lab course`: points, notebooks from sources, times, nbgrader, lessons."""
+"""The command `inductor-lab course`: points, notebooks, times, nbgrader, lessons, the capstone."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ def command(arguments: Sequence[str]) -> str:
         return str(instructor_archive(given.folder, given.output))
     if given.what == "bundle":
         return _bundle(given)
+    if given.what in ("start", "check"):
+        return _capstone(given)
     return _told(export(given.folder, given.into, given.language), "files written")
 
 
@@ -54,7 +56,28 @@ def _parser() -> argparse.ArgumentParser:
     bundle.add_argument("-o", "--output", type=Path, default=Path("lesson.html"))
     bundle.add_argument("--against", type=Path, metavar="NOTEBOOK", help="the teacher's run of it")
     bundle.add_argument("--language", choices=LANGUAGES, default=language())
+    begun = commands.add_parser("start", help="a repository for the capstone: your own compiler")
+    begun.add_argument("project", choices=["capstone"])
+    begun.add_argument("folder", type=Path, nargs="?", default=Path("capstone"), metavar="FOLDER")
+    begun.add_argument("--language", choices=LANGUAGES, default=language())
+    checked = commands.add_parser("check", help="points for the steps of the capstone")
+    checked.add_argument("project", choices=["capstone"])
+    checked.add_argument("words", nargs="*", metavar="STEP, FOLDER", help="5; substitute; default: "
+                         "all steps of the repository in this folder")  # fmt: skip
+    checked.add_argument("--secret", type=Path, metavar="FILE", help="grade with hidden cases")
+    checked.add_argument("--refuse-copies", action="store_true", help="of inductor_lab.mini")
+    checked.add_argument("--language", choices=LANGUAGES, default=language())
     return parser
+
+
+def _capstone(given: argparse.Namespace) -> str:
+    """Start a repository, or check its steps; each verdict is printed when it is there."""
+    from inductor_lab.course.capstone import command
+
+    language(given.language)
+    if given.what == "start":
+        return command.started(given.folder)
+    return command.checked(given.words, given.secret, given.refuse_copies, print)
 
 
 def _bundle(given: argparse.Namespace) -> str:

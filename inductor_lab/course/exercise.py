@@ -74,6 +74,10 @@ class Exercise:
         """The text of the case for the student."""
         return str(case)
 
+    def scored(self) -> str:
+        """What a solution that is right in all cases achieved: bytes, kernels; "" for nothing."""
+        return ""
+
     def picture(self, solution: Any, case: Any) -> Picture | None:
         """A picture of the failure in this case; None if the message is enough."""
         return None

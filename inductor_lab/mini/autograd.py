@@ -45,7 +45,11 @@ def inputs_of(module: GraphModule) -> list[str]:
 
 
 def partition(joint: GraphModule, results: int) -> Partition:
-    """Choose what is saved, and build the two graphs."""
+    """Choose what is saved, and build the two graphs.
+
+    The first `results` outputs of the joint graph are results, the others are gradients.  Inputs
+    whose names start with "tangents" are gradients of the results.
+    """
     joint.graph.eliminate_dead_code()
     nodes = list(joint.graph.nodes)
     outputs: Any = joint.graph.output_node().args[0]

@@ -122,7 +122,10 @@ class Printer:
             self.lines.append(f"for (int64_t i{axis} = 0; i{axis} < {sizes[axis]}; i{axis}++) {{")
 
     def nest(self, nest: Nest, known: dict[str, str]) -> None:
-        """Print the loops of a nest inside those of the group."""
+        """Print the loops of a nest inside those of the group.
+
+        The shared axis is i0; the nest has i0 and i1   ->   for (int64_t i1 = 0; ...) { ... }
+        """
         inner = range(self.shared, nest.kept)
         self.loops(inner, nest.sizes, False, "" if nest.reduce else "simd")
         scope = dict(known) if inner else known
@@ -157,7 +160,10 @@ class Printer:
         return f"{buffer}[{at}]"
 
     def value(self, expr: Expr, known: dict[str, str]) -> str:
-        """A variable with the value of an expression, or a constant."""
+        """A variable with the value of an expression, or a constant.
+
+        add(x[i0], 1.0)   ->   "t2", after the lines `float t1 = x[i0];` `float t2 = t1 + 1.0f;`
+        """
         if isinstance(expr, Const):
             return constant(expr)
         key = text(expr) if isinstance(expr, Load) else f"{text(expr)} as {expr.dtype}"
@@ -184,6 +190,7 @@ def indented(lines: Sequence[str]) -> str:
 
 
 def operation(op: Op, args: Sequence[str]) -> str:
+    """`add` of "t1", "t2"  ->  "t1 + t2";   a cast of "t1" from float to int  ->  "(int64_t)t1"."""
     source = op.args[-1].dtype
     if op.name != "cast":
         return OPS[op.name].format(*args, f="f" if source == torch.float32 else "")

@@ -39,21 +39,28 @@ def in_loops(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`softmax([0, log 3])` is [0.25, 0.75]; `softmax([1000, 1000])` is [0.5, 0.5]."""
     e = (x - x.amax(dim, keepdim=True)).exp()
     return e / e.sum(dim, keepdim=True)
 
 
 def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`log_softmax([0, log 3])` is [log 0.25, log 0.75]; `log_softmax([0, 1000])` is [-1000, 0]."""
     x = x - x.amax(dim, keepdim=True)
     return x - x.exp().sum(dim, keepdim=True).log()
 
 
 def mean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Without `dim`, or with an empty list, the mean of all elements."""
     total = x.sum(dim or None, keepdim=keepdim, dtype=dtype)
     return total / (x.numel() / total.numel())
 
 
 def layer_norm(x: Tensor, shape: Any, weight: Any, bias: Any, eps: float) -> tuple[Tensor, ...]:
+    """The result; the mean and 1 / sqrt(variance + eps) of each row, with the axes kept.
+
+    `layer_norm([1, 3], [2], None, None, 0)`   ->   [-1, 1], [2], [1]
+    """
     dims = list(range(x.dim() - len(shape), x.dim()))
     average = x.mean(dims, keepdim=True)
     centered = x - average
@@ -64,6 +71,7 @@ def layer_norm(x: Tensor, shape: Any, weight: Any, bias: Any, eps: float) -> tup
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """`x * P(X <= x)` for a normal variable X, from `erf`; or its approximation with `tanh`."""
     if approximate == "tanh":
         return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))

@@ -37,6 +37,8 @@ def positions(at: Affine, sizes: Sequence[int], producer: Nest) -> list[Affine] 
 
     `at` is an index in a nest with these sizes.  The producer stores at strides t0 > t1 > ...: the
     largest stride that divides a term decides which axis it belongs to.
+
+    The producer, 4 × 6, stores at 6*i0 + i1:   at 6*i0 + i1 + 12   ->   axes i0 + 2 and i1
     """
     left, found = at, [Affine(0, (0,) * len(sizes)) for _ in range(producer.kept)]
     axes = [k for k in range(producer.kept) if producer.sizes[k] > 1]
@@ -56,7 +58,10 @@ def positions(at: Affine, sizes: Sequence[int], producer: Nest) -> list[Affine] 
 
 
 def inlined(consumer: Nest, producer: Nest) -> Nest | None:
-    """The consumer with the producer's body in place of its loads; None if they are not affine."""
+    """The consumer with the producer's body in place of its loads; None if they are not affine.
+
+    b[i0] = x[i0] + 1   and   c[i0] = b[i0 + 2] * y[i0]   ->   c[i0] = (x[i0 + 2] + 1) * y[i0]
+    """
     def at_point(expr: Expr, point: Sequence[Affine]) -> Expr:
         if not isinstance(expr, Load | Index):
             return expr
@@ -166,7 +171,10 @@ class Schedule:
 
 
 def is_legal(nests: Sequence[Nest], shared: int) -> bool:
-    """Does each load of another nest's buffer read what the same shared point wrote?"""
+    """Does each load of another nest's buffer read what the same shared point wrote?
+
+    b[i0] = ...; c[i0] = b[i0]   ->   yes            b[i0] = ...; c[i0] = b[i0 + 1]   ->   no
+    """
     by_name = {nest.out: nest for nest in nests}
     for nest in nests:
         units = [tuple(int(j == k) for j in range(len(nest.sizes))) for k in range(shared)]
@@ -186,7 +194,10 @@ def share_data(nests: Sequence[Nest], shared: int) -> bool:
 
 
 def join(group: Group, nest: Nest) -> Group | None:
-    """The group with one more nest, and as many shared points as are legal; None if too few."""
+    """The group with one more nest, and as many shared points as are legal; None if too few.
+
+    A group over (64, 8), and a nest over 64 that sums the second axis   ->   a group over (64,)
+    """
     every = (*group.steps, nest)
     points = max(math.prod(each.shape) for each in every)
     choices = [group.sizes[:depth] for depth in range(len(group.sizes) + 1)]

@@ -40,6 +40,7 @@ class Writer:
         self.values: dict[str, Any] = {"torch": torch, "blocks": [], **self.program.constants}
 
     def lines(self) -> Iterator[str]:
+        """The lines of the function, without indentation: memory, items in order, results."""
         if self.plan.total:
             new = f"torch.empty({self.plan.total}, dtype=torch.uint8)"
             yield f"block = blocks.pop() if blocks else {new}"
@@ -73,7 +74,7 @@ class Writer:
         yield f"{name}({', '.join(f'{each}.data_ptr()' for each in parameters)})"
 
     def aten(self, call: Call, number: int) -> str:
-        """A call of ATen with the tensors of its views."""
+        """A call of ATen with the tensors of its views: `buf1, = call1(buf0, w)`."""
         self.values[f"call{number}"] = lambda *given: call.run(given, self.program.buffers)
         assigned = f"{', '.join(call.outs)}, = " if call.outs else ""
         given = ", ".join(map(self.tensor, call.views()))

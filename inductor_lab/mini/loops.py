@@ -253,7 +253,10 @@ class Program:
 
 
 def run_nest(nest: Nest, out: torch.Tensor, memory: Memory) -> None:
-    """Interpret a nest: compute all points at once, then reduce the last axes."""
+    """Interpret a nest: compute all points at once, then reduce the last axes.
+
+    `for i0 < 2: b[i0] = sum over i1 < 3 of x[3*i0 + i1]` and x = 0, 1, 2, 3, 4, 5   ->   b = 3, 12
+    """
     axes = [torch.arange(n).view(-1, *(1 for _ in nest.sizes[k + 1 :]))
             for k, n in enumerate(nest.sizes)]  # fmt: skip
 
@@ -281,7 +284,11 @@ def run_nest(nest: Nest, out: torch.Tensor, memory: Memory) -> None:
 
 
 def flat(x: torch.Tensor) -> torch.Tensor:
-    """The memory of a tensor, from its first element to its last."""
+    """The memory of a tensor, from its first element to its last: a view with one axis.
+
+    >>> flat(torch.arange(6).view(2, 3).t())
+    tensor([0, 1, 2, 3, 4, 5])
+    """
     extent = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True))
     return x.as_strided((extent if x.numel() else 0,), (1,), x.storage_offset())
 

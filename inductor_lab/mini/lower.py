@@ -53,7 +53,10 @@ class Body(NamedTuple):
     val: torch.Tensor
 
     def load(self, view: View) -> Load:
-        """An element of a tensor that is broadcast to the size of the result."""
+        """An element of a tensor that is broadcast to the size of the result.
+
+        The result is 4 × 6:   x of size 6 -> x[i1]   y of size 4 × 1 -> y[i0]   z -> z[6*i0 + i1]
+        """
         missing = self.val.dim() - len(view.size)
         pairs = zip(view.size, view.stride, self.val.shape[missing:], strict=True)
         strides = (0 if size == 1 != n else stride for size, stride, n in pairs)
@@ -173,6 +176,7 @@ class Lowering:
         return self.call(node, val)
 
     def pointwise(self, node: Node, val: torch.Tensor) -> Nest | None:
+        """`neg(x)` of 4 × 6: all axes are kept, body `neg(x[6*i0 + i1])`; None without a rule."""
         name, b, body = name_of(node), Body(val), None
         args, kwargs = pytree.tree_map(self.known, (node.args, node.kwargs))
         if name in RULES:
@@ -215,7 +219,10 @@ def has_loops(val: Any) -> bool:
 
 
 def view_of(base: View, of: torch.Tensor, val: torch.Tensor) -> View | None:
-    """The view that torch computed for `val`, a view of `of`; None if it is no strided view."""
+    """The view that torch computed for `val`, a view of `of`; None if it is no strided view.
+
+    x is 4 × 6 at offset 0, val is x.t()[1:]   ->   size 5 × 4, strides 1 and 6, offset 1
+    """
     if val.dtype != of.dtype or val.layout != torch.strided or val.is_complex():
         return None
     offset = base.offset + int(val.storage_offset()) - int(of.storage_offset())

@@ -86,7 +86,10 @@ def plan(schedule: Schedule) -> MemoryPlan:
 
 
 def lowest_start(size: int, living: Iterable[Planned]) -> int:
-    """The lowest offset with `size` bytes that no living buffer needs."""
+    """The lowest offset with `size` bytes that no living buffer needs.
+
+    size 64, living: bytes 0 to 64 and 128 to 192   ->   64
+    """
     start = 0
     for other in sorted(living, key=lambda place: place.start):
         if start + size <= other.start:

@@ -84,7 +84,10 @@ class Graph:
 
 
 def compile_captured(module: GraphModule, inputs: Sequence[Any], graphs: list[Graph]) -> Function:
-    """Compile a captured graph, and add what was made of it to `graphs`."""
+    """Compile a captured graph, and add what was made of it to `graphs`.
+
+    AOTAutograd calls `partition`, then a compiler for each graph.
+    """
     if any(map(is_symbolic, inputs)):
         return for_each_size(module, graphs)
     made = Graph(module)

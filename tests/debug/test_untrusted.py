@@ -337,3 +337,22 @@ def test_a_server_that_is_busy_is_killed(tmp_path: Path, monkeypatch: pytest.Mon
     with Fresh(preload=("starts_slowly",)) as fresh:
         pass
     assert fresh.server.returncode == -signal.SIGKILL and not fresh.scratch.exists()
+
+
+def test_without_landlock_a_process_starts_where_that_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "no_landlock.py").write_text(
+        "from inductor_lab.debug.untrusted import fresh\n"
+        "def refuse(*args):\n    raise fresh.CannotConfine('no Landlock')\n"
+        "fresh.confinable, fresh.confine = lambda: 0, refuse\n"
+    )
+    root = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", f"{root}{os.pathsep}{tmp_path}")
+    with Fresh(preload=("no_landlock",), required=False) as fresh, fresh.start(
+        "tests.debug.test_untrusted:offers", {"said": "hello"}, Limits(20.0, start=60.0),
+        "tests.debug.test_untrusted:CLASSES", [],
+    ) as process:  # fmt: skip
+        process.begin()
+        found = process.root(str(tmp_path / "no_landlock.py"), str(tmp_path / "new"), os.getpid())
+    assert found["argument"] == "hello" and found["writes"] == "1"

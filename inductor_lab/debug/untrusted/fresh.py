@@ -56,6 +56,7 @@ class Fresh:
         if required and not confinable():
             what = "untrusted code cannot be confined on this machine"
             raise CannotConfine(what, todo="use Linux 5.13 or later, with Landlock")
+        self.required = required
         self.scratch = Path(tempfile.mkdtemp(prefix="inductor_lab-", dir=folder))
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.server = subprocess.Popen(
@@ -85,6 +86,7 @@ class Fresh:
         pipes, ends, life, status = channels(printed, traces)
         asked = {"begin": begin, "limits": asdict(limits), "classes": classes,
                  "hidden": [str(path) for path in hidden], "scratch": str(scratch),
+                 "required": self.required,
                  "readable": None if readable is None else [*map(str, readable)]}  # fmt: skip
         theirs = [ends.requests, ends.answers, ends.printed, ends.traces, life, status]
         socket.send_fds(self.socket, [json.dumps(asked).encode()], theirs)
@@ -154,8 +156,9 @@ def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
         argument = json.loads((scratch / "argument.json").read_text(encoding="utf-8"))
         begin, codec = _named(asked["begin"]), Codec(_named(asked["classes"]))
         readable = asked["readable"]
-        confine(map(Path, asked["hidden"]), scratch,
-                None if readable is None else [*map(Path, readable)])  # fmt: skip
+        if asked["required"] or confinable():
+            confine(map(Path, asked["hidden"]), scratch,
+                    None if readable is None else [*map(Path, readable)])  # fmt: skip
         ends = Ends(requests, answers, printed, traces)
         serve(lambda: begin(argument), ends, limits, codec)
 

@@ -1,0 +1,68 @@
+"""`inductor-lab course start capstone` and `inductor-lab course check capstone`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from inductor_lab.compiler.base.display import write_errors
+from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
+from inductor_lab.course.capstone.check import check
+from inductor_lab.course.capstone.readme import pages
+from inductor_lab.course.capstone.repository import (
+    FILES,
+    INIT,
+    PACKAGE,
+    starter,
+    step_named,
+    steps,
+)
+from inductor_lab.course.language import say
+from inductor_lab.course.scores import points_text
+
+
+def started(folder: Path) -> str:
+    """Write the starters and the pages, and commit them where there is git; returns the text to
+    print.  Raises BadArguments if the folder exists."""
+    if folder.exists():
+        raise BadArguments(say("{f} already exists", f=folder), todo=say("name another folder"))
+    texts = {f"{PACKAGE}/{file}.py": starter(file) for file in FILES}
+    texts |= {f"{PACKAGE}/__init__.py": INIT, ".gitignore": "__pycache__/\n", **pages()}
+    for name, text in texts.items():
+        with write_errors(folder / name, "repository"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+    if shutil.which("git"):
+        author = ("-c", "user.name=inductor-lab", "-c", "user.email=capstone@localhost")
+        for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "The starters"]):
+            subprocess.run(["git", *command], cwd=folder, check=False, capture_output=True)
+    return say("{n} files written; begin with {f}", n=len(texts), f=folder / "README.md")
+
+
+def checked(words: Sequence[str], secret: Path | None, refuse_copies: bool,
+            show: Callable[[object], None]) -> str:  # fmt: skip
+    """Check the given steps of a repository, or all; returns the points as a text."""
+    folders = [Path(word) for word in words if Path(word, PACKAGE).is_dir()]
+    if len(folders) > 1:
+        raise BadArguments(say("name one folder"))
+    wanted = [step_named(word) for word in words if not Path(word, PACKAGE).is_dir()]
+    folder = folders[0] if folders else Path()
+    points = 0
+    seed, hidden = ("", ()) if secret is None else (_read(secret), (secret.resolve().parent,))
+    for verdict in check(folder, wanted, seed, hidden, refuse_copies):
+        show(verdict)
+        points += verdict.points
+    return points_text(points, sum(step.points for step in wanted or steps()))
+
+
+def _read(secret: Path) -> str:
+    try:
+        return secret.read_text(encoding="ascii").strip() or _no_secret(secret)
+    except OSError as error:
+        raise UnreadableFile(str(error), str(secret), "inductor-lab course nbgrader") from error
+
+
+def _no_secret(path: Path) -> str:
+    raise UnreadableFile(say("the file is empty"), str(path))
