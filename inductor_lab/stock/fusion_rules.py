@@ -137,6 +137,10 @@ RULES: tuple[StockRule, ...] = (
         "Give both the same number of elements: expand the smaller value first, or apply the "
         "operation before the shape changes."),
     StockRule(
+        "same_iteration_space", "legality", "numel/rnumel mismatch prologue mismatch",
+        _PROLOGUE + "if both loop over the same number of elements.",
+        "Apply the operation to a value that has the shape of the template's input."),
+    StockRule(
         "same_iteration_space", "legality", "nodes numel",
         "An elementwise node and a reduction fuse only if the node has the elements of the "
         "reduction's input, or of its result.",
