@@ -27,6 +27,7 @@ _HOMES = {
     "judge": "debug.judge.judge",
     "Compilation": "api.compilation",
     "language": "notebook.language",
+    "memory": "debug.memory.measure",
     "minify": "debug.minify.run",
     "load": "api.compilation",
     "LabError": "compiler.base.errors",

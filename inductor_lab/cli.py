@@ -138,7 +138,7 @@ def _add_compile_commands(commands: Any, json: list[argparse.ArgumentParser]) ->
     made = {}
     for name, run, what in (
         ("explain", _explain, "compile and report a function of your own"),
-        ("memory", _memory, "what a compiled function allocates, reuses and keeps"),
+        ("memory", _memory, "the memory of a step: its peak, and who keeps each byte"),
         ("recompiles", _recompiles, "make several calls: which were compiled again, and why"),
         ("bench", _bench, "compare eager mode, stock and inductor_lab on one call"),
         ("blame", _blame, "find the first wrong stage, value and line"),
@@ -159,6 +159,7 @@ def _add_compile_commands(commands: Any, json: list[argparse.ArgumentParser]) ->
             command.add_argument("--stock", action="store_true", help="of stock torch.compile")
             command.add_argument("--limit", type=seconds, default=60.0,
                                  help="seconds for compiled code")  # fmt: skip
+    _add_memory_options(made["memory"])
     minify, explain = made["minify"], made["explain"]
     minify.add_argument("--folder", type=Path, default=Path("minified"), help="of the script")
     explain.add_argument("--report", type=Path, help="where to write the report (HTML)")
@@ -169,6 +170,12 @@ def _add_compile_commands(commands: Any, json: list[argparse.ArgumentParser]) ->
     explain.add_argument("--assembly", action="store_true", help="include machine code of the CPU")
     made["bench"].add_argument("--seconds", type=seconds, default=2.0, help="for timing")
     made["bench"].add_argument("--against", nargs="+", default=["eager", "inductor"])
+
+
+def _add_memory_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--stock", action="store_true", help="measure stock torch.compile too")
+    command.add_argument("--no-suggestions", action="store_true", help="do not try any change")
+    command.add_argument("--limit", type=seconds, default=300.0, help="seconds for each compiler")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -265,10 +272,18 @@ def _explain(given: argparse.Namespace) -> Answer:
 
 
 def _memory(given: argparse.Namespace) -> Answer:
-    from inductor_lab.debug.memory_report import MemoryReport
+    if given.function.endswith(".json"):
+        from inductor_lab.debug.memory_report import MemoryReport
 
-    report = MemoryReport(inspected(given, given.function))
-    return Answer(str(report), report)
+        report = MemoryReport(inspected(given, given.function))
+        return Answer(str(report), report)
+    from inductor_lab import memory
+
+    fn, args = load_function(given.function, given.args)
+    compilers = ("eager", *(["stock"] if given.stock else []), "inductor_lab")
+    found = memory(fn, *args, compilers=compilers, suggest=not given.no_suggestions,
+                   limit=given.limit)  # fmt: skip
+    return Answer(str(found), found)
 
 
 def _recompiles(given: argparse.Namespace) -> Answer:

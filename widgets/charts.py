@@ -122,7 +122,7 @@ def sweep_chart(result: SweepResult) -> Tree | None:
     body = [text_at(80, 16, say("time per call"), "sub"),
             text_at(WIDTH - 230, height - 4, say("size"), "sub", "end")]  # fmt: skip
     body += _axis(across, 26, height - 40, lambda v: f"{v:,.0f}")
-    body += _side_axis(up, 80, WIDTH - 230, _ms)
+    body += side_axis(up, 80, WIDTH - 230, _ms)
     ends: list[tuple[float, int, str]] = []
     for number, (name, points) in enumerate(curves.items()):
         places = [(across.at(size), up.at(ms)) for size, ms in points]
@@ -132,7 +132,7 @@ def sweep_chart(result: SweepResult) -> Tree | None:
             body.append(_marker(x, y, number, f"{name}, {size:,}: {duration(ms / 1e3)}"))
         if places:
             ends.append((places[-1][1], number, name))
-    body += _curve_names(ends, WIDTH - 214)
+    body += curve_names(ends, WIDTH - 214)
     return chart_page(result.title, height, body)
 
 
@@ -182,7 +182,7 @@ def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
     body = [text_at(80, 16, "GFLOP/s", "sub"),
             text_at(WIDTH - 20, height - 8, "flop / byte", "sub", "end")]  # fmt: skip
     body += _axis(across, 26, height - 40, lambda v: f"{v:g}")
-    body += _side_axis(up, 80, WIDTH - 20, lambda v: f"{v:g}")
+    body += side_axis(up, 80, WIDTH - 20, lambda v: f"{v:g}")
     for rate, name in ((memory, say("memory")), (cache, say("cache"))):
         body += _roof(across, up, rate, peak, f"{name} {rate / 1e9:.0f} GB/s")
     peak_at = up.at(peak / 1e9) - 6
@@ -257,7 +257,7 @@ def _axis(
         yield text_at(x, bottom + 15, text(value) if value else "0", "sub", "middle")
 
 
-def _side_axis(
+def side_axis(
     scale: Scale, left: float, right: float, text: Callable[[float], str]
 ) -> Iterator[Tree]:
     for value in scale.ticks():
@@ -271,7 +271,7 @@ def _marker(x: float, y: float, series: int, tip: str) -> Tree:
     return element("path", {"class": f"dot s{series % 7}", **place}, element("title", {}, tip))
 
 
-def _curve_names(ends: list[tuple[float, int, str]], x: float) -> Iterator[Tree]:
+def curve_names(ends: list[tuple[float, int, str]], x: float) -> Iterator[Tree]:
     """Names next to the ends of curves, moved apart where they would overlap."""
     lowest = 0.0
     for y, number, name in sorted(ends):

@@ -17,6 +17,7 @@ from inductor_lab.debug.backends import Backends
 from inductor_lab.debug.blame.blame_result import Blame
 from inductor_lab.debug.explore.steps import Steps
 from inductor_lab.debug.explore.what_if import Comparison
+from inductor_lab.debug.memory.step_memory import StepMemory
 from inductor_lab.debug.minify.minified import Minified
 from inductor_lab.debug.profile import Profile
 from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
@@ -42,6 +43,7 @@ from inductor_lab.widgets.profile import profile_html
 from inductor_lab.widgets.ranks import ranks_html, timeline_html
 from inductor_lab.widgets.recompiles import recompiles_html
 from inductor_lab.widgets.side_by_side import side_by_side_html
+from inductor_lab.widgets.step_memory import memory_chart, memory_html
 from inductor_lab.widgets.svg import picture_svg
 from inductor_lab.widgets.trace import trace_html
 
@@ -50,6 +52,9 @@ def svg(value: Any) -> str | None:
     """The picture of a stage; None for stages that are text."""
     if isinstance(value, Measured):
         chart = bench.chart(value)
+        return None if chart is None else written(chart)
+    if isinstance(value, StepMemory):
+        chart = memory_chart(value)
         return None if chart is None else written(chart)
     picture = None if isinstance(value, Compilation) else picture_of(value)
     return None if picture is None else picture_svg(picture)
@@ -138,6 +143,7 @@ def explorer_html(
 PAGES: dict[type, Callable[[Any], str]] = {
     Compilation: _explorer,
     Profile: profile_html,
+    StepMemory: memory_html,
     Recompiles: recompiles_html,
     Ablation: ablation_html,
     Ranks: ranks_html,

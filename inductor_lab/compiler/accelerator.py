@@ -39,6 +39,7 @@ class Accelerator:
     key           `(options, parameters, changed)`: returns the part of the key of a graph on disk
     keep          `(call, built_from, traces)`: returns a compiled call that can be stored on disk
     release       `()`: returns memory to the system, and its size in bytes
+    pooled        `()`: address of each block of memory that it keeps → whether it is free
     helpers       names that a host program can use, and the modules that define them
     """
 
@@ -51,4 +52,5 @@ class Accelerator:
     key: Hook = None
     keep: Hook = None
     release: Hook = None
+    pooled: Hook = None
     helpers: Mapping[str, str] = field(default_factory=dict)

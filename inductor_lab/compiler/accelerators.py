@@ -118,6 +118,15 @@ def release_memory() -> int:
     return sum(one.release() for one in ACCELERATORS if one.release)
 
 
+def pooled_memory() -> dict[int, bool]:
+    """Return the blocks of memory that are kept for later calls: address → is it free now?"""
+    found: dict[int, bool] = {}
+    for one in ACCELERATORS:
+        if one.pooled:
+            found |= one.pooled()
+    return found
+
+
 def kept(call: Any, built_from: tuple[Any, ...] | None, traces: Any) -> Any:
     """Return a compiled call, in a form that AOTAutograd can store on disk if possible."""
     for one in ACCELERATORS:

@@ -133,6 +133,14 @@ class Pool:
             self.held = 0
             return freed
 
+    def blocks(self) -> dict[int, bool]:
+        """Return the address of each block, and whether it is free."""
+        with self._lock:
+            if self._busy:
+                return {}
+            kept = [block for queue in self._queues.values() for block in queue]
+            return {block.address: block.is_free() for block in kept}
+
     def renew_lock(self) -> None:
         """Create a new lock, also after a fork, when another thread may have held the old one."""
         self._lock, self._busy = threading.RLock(), False

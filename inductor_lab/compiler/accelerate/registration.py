@@ -82,6 +82,6 @@ ACCELERATORS = (
     Accelerator("packed_weights", needs="packed weights"),
     Accelerator(
         "pool", needs="memory pool", before_load=reserve_pool,
-        release=release_memory, helpers={"POOL": type(POOL).__module__},
+        release=release_memory, pooled=POOL.blocks, helpers={"POOL": type(POOL).__module__},
     ),
 )  # fmt: skip

@@ -468,6 +468,10 @@ def known_decompositions() -> Mapping[Any, Callable[..., Any]]:
     return _decomposition_table
 
 
+current_autograd_node: Callable[[], Any] = optional("torch._C._current_autograd_node", lambda: None)
+"""The node of autograd that runs in this thread; None outside of a backward."""
+
+
 def fake_mode() -> contextlib.AbstractContextManager[Any]:
     """Inside the block, tensors have sizes, strides and dtypes, but no data; real tensors raise."""
     return FakeTensorMode()

@@ -140,7 +140,7 @@ def eager_run(program: Program) -> Work:
         effects: list[str] = []
         results: tuple[Any, ...] = ()
         printed = ""
-        with torch.compiler.set_stance("force_eager"), _watched(effects):
+        with torch.compiler.set_stance("force_eager"), watched(effects):
             try:
                 results, printed = _call(program)
             except BaseException:
@@ -172,7 +172,12 @@ def _call(program: Program) -> tuple[tuple[Any, ...], str]:
     with redirect_stdout(printed):
         exec(compile(program.text, program.path, "exec"), vars(module))
         result = vars(module)[program.function](*program.args)
-    return tuple(map(_portable, pytree.tree_leaves(result))), printed.getvalue()
+    return portable_leaves(result), printed.getvalue()
+
+
+def portable_leaves(result: Any) -> tuple[Any, ...]:
+    """The leaves of a result, for another process."""
+    return tuple(map(_portable, pytree.tree_leaves(result)))
 
 
 def _portable(leaf: Any) -> Any:
@@ -186,9 +191,12 @@ def _portable(leaf: Any) -> Any:
 
 def same_results(first: Outcome, second: Outcome) -> bool:
     """Equal structure, dtypes and gradients; values up to rounding; the same printed text."""
-    if len(first.results) != len(second.results) or first.printed != second.printed:
-        return False
-    return all(map(_same, first.results, second.results))
+    return first.printed == second.printed and same_leaves(first.results, second.results)
+
+
+def same_leaves(first: tuple[Any, ...], second: tuple[Any, ...]) -> bool:
+    """The same for the leaves of two results."""
+    return len(first) == len(second) and all(map(_same, first, second))
 
 
 def _same(first: Any, second: Any) -> bool:
@@ -262,7 +270,7 @@ def _with_parameters(sites: Mapping[str, Site], codes: Mapping[str, CodeType]) -
 
 
 @contextmanager
-def _watched(effects: list[str]) -> Iterator[None]:
+def watched(effects: list[str]) -> Iterator[None]:
     """Stop the program before it writes a file, starts a process or opens a connection."""
     active = True
 

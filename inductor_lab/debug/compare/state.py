@@ -113,6 +113,13 @@ def _reached(roots: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         waiting += reversed([(f"{name}{step}", inner) for step, inner in _inside(thing)])
 
 
+def tensors_reached(roots: Sequence[Any]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor that is reachable from some objects, with the path that leads to it."""
+    for name, thing in _reached(roots):
+        if isinstance(thing, torch.Tensor):
+            yield name, thing
+
+
 def _has_numbers(thing: Any) -> bool:
     is_tensor = isinstance(thing, torch.Tensor)
     return is_tensor and thing.layout is torch.strided and not thing.is_meta

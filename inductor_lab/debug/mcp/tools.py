@@ -194,8 +194,14 @@ TOOLS: tuple[Tool, ...] = (
     Tool("diff", "diff", "Compare two compilations: kernels, bytes, memory and code.",
          (Parameter("before", STRING, SAVED.what, kind="function", required=True),
           Parameter("after", STRING, SAVED.what, kind="function", required=True), ARGS)),
-    Tool("memory", "memory", "What a compiled function allocates, reuses and keeps.",
-         (SAVED, ARGS)),
+    Tool("memory", "memory",
+         "The memory of a call and its backward, in eager mode and compiled: the curve, the peak, "
+         "who keeps each byte at the peak with its source line, and changes that were tried and "
+         "lower the peak. Of a saved file: the memory plans.",
+         (SAVED, ARGS,
+          Parameter("stock", FLAG, "Measure stock torch.compile too.", "--stock", "flag"),
+          Parameter("no_suggestions", FLAG, "Do not try any change.", "--no-suggestions", "flag"),
+          LIMIT)),
     Tool("read_trace", "trace",
          "Read a TORCH_TRACE log: every compile, graph breaks, recompiles, cache answers.",
          (Parameter("log", STRING, "A folder of logs, or one .log file.", kind="path",

@@ -8,7 +8,7 @@ from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from inductor_lab.saved.documents.kernel_types import Item, MemoryPlan
+from inductor_lab.saved.documents.kernel_types import Item, MemoryPlan, Place
 
 
 class DoctorRow(TypedDict):
@@ -37,8 +37,83 @@ class Doctor(Item):
     """Every thing that was looked for."""
 
 
+class MemoryPoint(TypedDict):
+    """The bytes alive after an allocation or a release."""
+
+    phase: str
+    """`forward`, `backward` or `update`."""
+    nbytes: int
+    """The bytes that are alive."""
+
+
+class MemoryHolder(TypedDict):
+    """What keeps some bytes at the peak."""
+
+    kind: str
+    """`parameter`, `argument`, `gradient`, `output`, `saved`, `variable`, `checkpoint`, `pool` or
+    `temporary`."""
+    nbytes: int
+    """The bytes."""
+    tensors: int
+    """The number of allocations."""
+    name: str
+    """An argument, a parameter, a variable or an FX node; "" if it has no name."""
+    why: str
+    """The node of autograd or the rule that saves it; "" if there is none."""
+    maker: str
+    """The operator, or the line of the host program, that allocated it."""
+    place: Place | None
+    """The line of the user that made it; null if it is unknown."""
+    before: bool
+    """Whether it existed before the step."""
+
+
+class MemoryRun(TypedDict):
+    """The memory of one step with one compiler."""
+
+    compiler: str
+    """`eager`, `stock` or `inductor_lab`."""
+    failure: str
+    """Why there is no measurement; "" if there is one."""
+    sentence: str
+    """The peak in one sentence."""
+    base_bytes: int
+    """Arguments, parameters and gradients that exist before the step."""
+    peak_bytes: int
+    """The largest number of bytes alive."""
+    kept_bytes: int
+    """Bytes made in the forward that are saved when the backward begins."""
+    planned_bytes: int | None
+    """The peak by the memory plan; null for other compilers."""
+    peak_phase: str
+    """`forward`, `backward` or `update`."""
+    peak_place: Place | None
+    """The line of the user that runs at the peak; null if it is unknown."""
+    holders: list[MemoryHolder]
+    """Who keeps the bytes at the peak, the largest first."""
+    points: list[MemoryPoint]
+    """The curve: the bytes alive over the step, at most 400 points."""
+
+
+class MemorySuggestion(TypedDict):
+    """A change that was tried: it lowers a peak, and the results are equal."""
+
+    compiler: str
+    """Whose peak it lowers."""
+    name: str
+    """`del`, `checkpoint` or `memory_budget`."""
+    what: str
+    """A sentence about it."""
+    before_bytes: int
+    """The measured peak without it."""
+    after_bytes: int
+    """The measured peak with it."""
+    diff: str
+    """The edit of the user's code as a unified diff; "" for an option."""
+
+
 class Memory(Item):
-    """The memory plans of a compile."""
+    """The memory plans of a compile, and the memory of a step with several compilers."""
 
     kind: Literal["memory"]
     """The kind of the document."""
@@ -50,6 +125,14 @@ class Memory(Item):
     """Bytes kept for the backward."""
     plans: list[MemoryPlan]
     """The plan of each part."""
+    device: NotRequired[str]
+    """The device whose memory was measured."""
+    runs: NotRequired[list[MemoryRun]]
+    """The measured step with each compiler."""
+    suggestions: NotRequired[list[MemorySuggestion]]
+    """Changes that were tried and that lower a peak."""
+    tried: NotRequired[int]
+    """The number of changes that were tried."""
 
 
 class CacheKind(TypedDict):
