@@ -50,12 +50,12 @@ def memory_chart(found: StepMemory) -> Tree | None:
         edge = f"M{start:.1f} {TOP}V{HEIGHT - BOTTOM}"
         body.append(element("path", {"class": "grid", "d": edge}))
         body.append(text_at((start + end) / 2, HEIGHT - 10, say(phase), "sub", "middle"))
-    ends = []
+    ends: list[tuple[float, int, str]] = []
     for number, run in enumerate(runs):
         places = list(_places(run, spans, up))
         line = "".join(f"H{x:.1f}V{y:.1f}" for x, y in places)
-        start = f"M{LEFT:.1f} {up.at(run.base_bytes):.1f}"
-        body.append(element("path", {"class": f"curve s{number}", "d": start + line}))
+        first = f"M{LEFT:.1f} {up.at(run.base_bytes):.1f}"
+        body.append(element("path", {"class": f"curve s{number}", "d": first + line}))
         x, y = min(places, key=lambda place: place[1])
         tip = say("{name}: peak {size}", name=run.who, size=bytes_text(run.peak_bytes))
         body.append(element("circle", {"class": f"dot s{number}", "cx": f"{x:.1f}", "r": "5",
