@@ -29,6 +29,7 @@ from inductor_lab.debug.untrusted import (
 from inductor_lab.debug.untrusted.confine import confinable
 from inductor_lab.debug.untrusted.fresh import Fresh
 from inductor_lab.debug.untrusted.keeper import descendants
+from inductor_lab.debug.untrusted.serve import write_place
 from inductor_lab.debug.untrusted.wire import DTYPES, HEAD, Codec, Malformed, dumps, loads
 
 SHORT = Limits(20.0)
@@ -356,3 +357,17 @@ def test_without_landlock_a_process_starts_where_that_is_allowed(
         process.begin()
         found = process.root(str(tmp_path / "no_landlock.py"), str(tmp_path / "new"), os.getpid())
     assert found["argument"] == "hello" and found["writes"] == "1"
+
+
+def test_the_place_of_code_without_line_numbers_is_its_first_line(tmp_path: Path) -> None:
+    """Instructions that Python adds have no line; they must not end the process."""
+    done = threading.Event()
+    loop = compile("while not done.is_set(): pass", "no_lines.py", "exec")
+    without = loop.replace(co_linetable=b"")
+    thread = threading.Thread(target=exec, args=(without, {"done": done}))
+    thread.start()
+    with (tmp_path / "trace").open("wb") as file:
+        write_place(thread.ident or 0, file.fileno())
+    done.set()
+    thread.join()
+    assert 'File "no_lines.py", line 1 in it' in (tmp_path / "trace").read_text()

@@ -62,7 +62,7 @@ def serve(root: Callable[[], Any], ends: Ends, limits: Limits, codec: Codec) -> 
     thread.start()
     while thread.is_alive():
         thread.join(limits.seconds / 8)
-        _write_place(thread.ident or 0, ends.traces)
+        write_place(thread.ident or 0, ends.traces)
     sys.stdout.flush()
     os._exit(0)
 
@@ -77,11 +77,12 @@ NOW = "== now"
 """Begins a traceback of a thread that runs."""
 
 
-def _write_place(thread: int, file: int) -> None:
+def write_place(thread: int, file: int) -> None:
     """Write where a thread is, the innermost frame first."""
     frame, lines = sys._current_frames().get(thread), [NOW]
     while frame is not None and len(lines) <= FRAMES:
-        place = frame.f_code.co_filename, frame.f_lineno
+        # an instruction without a position in the source has no line
+        place = frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno
         text = linecache.getline(*place).strip()
         lines.append(f'File "{place[0]}", line {place[1]} in it\t{text}')
         frame = frame.f_back
