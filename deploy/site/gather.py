@@ -18,9 +18,11 @@ HERE = Path(__file__).parent
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 PACKAGES = {"inductor_lab": ROOT / "inductor_lab", "inductor_lab.widgets": ROOT / "widgets"}
 WORDS: dict[Language, dict[str, str]] = {
-    "en": {"tutorials": "Tutorials", "labs": "Labs"},
-    "zh": {"tutorials": "教程", "labs": "实验"},
+    "en": {"tutorials": "Tutorials", "labs": "Labs", "guides": "Guides"},
+    "zh": {"tutorials": "教程", "labs": "实验", "guides": "指南"},
 }
+KINDS = tuple(WORDS["en"])
+"""The folders of notebooks that the site has."""
 
 
 def gather(language: Language, into: Path) -> None:
@@ -29,7 +31,7 @@ def gather(language: Language, into: Path) -> None:
     shutil.copy(HERE / "site.css", into / "_static")
     shutil.copy(HERE / "conf.py", into)
     modules = _api(into) if language == "en" else {}
-    for kind in ("tutorials", "labs"):
+    for kind in KINDS:
         target = into / "notebooks" / kind / language
         shutil.copytree(ROOT / "notebooks" / kind / language, target,
                         ignore=shutil.ignore_patterns(".*"))  # fmt: skip
@@ -82,10 +84,9 @@ def linked(text: str, folder: PurePosixPath, modules: dict[str, str]) -> str:
             return f'<a href="{up}{modules[module]}">{words.strip("`")}</a>'
         if inside == "README.md":
             return f"[{words}]({up}index.md)"
-        kept = inside.startswith(
-            ("docs/", "CHANGELOG", "notebooks/tutorials/en", "notebooks/labs/en")
-        )
-        if inside.startswith(("notebooks/tutorials/zh", "notebooks/labs/zh")):
+        english = (f"notebooks/{kind}/en" for kind in KINDS)
+        kept = inside.startswith(("docs/", "CHANGELOG", *english))
+        if inside.startswith(tuple(f"notebooks/{kind}/zh" for kind in KINDS)):
             return f'<a href="{up}../zh/{inside.removesuffix(".ipynb")}.html">{words}</a>'
         return f"[{words}]({target}{anchor or ''})" if kept else words
 

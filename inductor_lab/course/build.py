@@ -3,6 +3,7 @@
 notebooks/source/01_capture.md       →  notebooks/tutorials/en|zh/01_capture.ipynb
 notebooks/source/lab_01_capture.md   →  notebooks/labs/en|zh/01_capture.ipynb        stubs
                                         notebooks/instructor/en|zh/01_capture.ipynb  solutions
+notebooks/source/guide_07_stock.md   →  notebooks/guides/en|zh/07_stock.ipynb
 """
 
 from __future__ import annotations
@@ -68,7 +69,11 @@ def sources(folder: Path) -> list[Source]:
 
 def notebooks(source: Source) -> Iterator[tuple[str, str]]:
     """(path below the folder, text of the file) of each notebook that a source generates."""
-    folders = {"tutorial": {"tutorials": True}, "lab": {"labs": False, "instructor": True}}
+    folders = {
+        "tutorial": {"tutorials": True},
+        "lab": {"labs": False, "instructor": True},
+        "guide": {"guides": True},
+    }
     for place, solved in folders[source.kind].items():
         for language in LANGUAGES:
             text = notebook_text(source, language, solved=solved)

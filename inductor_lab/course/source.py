@@ -1,7 +1,7 @@
 """The source of a notebook: one file with text in both languages and shared code.
 
     ---
-    kind: tutorial                 or lab
+    kind: tutorial                 or lab, or guide (no part of the course)
     number: 1
     name: capture
     en: Capture

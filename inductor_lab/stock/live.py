@@ -152,7 +152,7 @@ class _LogListener(logging.Handler):
         self.thread_id = threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
-        frame, _, attempt = torch_api.compile_id().partition("/")
+        frame, attempt = self._compile_id()
         if record.thread not in (None, self.thread_id) or not attempt:
             return
         text = record.getMessage()
@@ -166,3 +166,13 @@ class _LogListener(logging.Handler):
             "frame_compile_id": attempt.partition("_")[0],
         }
         self.events.append(Event(metadata, text))
+
+    def _compile_id(self) -> tuple[str, str]:
+        """Frame and attempt.  Some reasons against a CUDA graph are found when a graph first runs,
+        which is after its compile and before the next one."""
+        frame, _, attempt = torch_api.compile_id().partition("/")
+        if not attempt and self.kind == "cudagraphs":
+            compiled = [e.metadata for e in self.events if "frame_compile_id" in e.metadata]
+            if compiled:
+                return str(compiled[-1]["frame_id"]), str(compiled[-1]["frame_compile_id"])
+        return frame, attempt

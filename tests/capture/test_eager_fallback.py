@@ -29,6 +29,12 @@ def fresh() -> Iterator[None]:
     torch.compiler.reset()
 
 
+TRACES_GRADIENTS = {
+    name: True for name in ("trace_autograd_ops",) if hasattr(torch._dynamo.config, name)
+}
+"""Since 2.15, TorchDynamo captures `torch.autograd.grad` only with this setting."""
+
+
 def why(function: Callable[..., Any], *args: Any) -> list[str]:
     """The names of all rules that refuse the graphs of a call, and the line."""
     found: list[str] = []
@@ -38,7 +44,8 @@ def why(function: Callable[..., Any], *args: Any) -> list[str]:
         found.extend(name for name, ask in eager_fallback.RULES.items() if ask(graph))
         return module.forward
 
-    torch.compile(function, backend=backend)(*args)
+    with torch._dynamo.config.patch(TRACES_GRADIENTS):
+        torch.compile(function, backend=backend)(*args)
     return found
 
 

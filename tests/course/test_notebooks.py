@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parents[2] / "notebooks"
 SOURCES = sources(FOLDER)
 TUTORIALS = [source for source in SOURCES if source.kind == "tutorial"]
 THREADS = torch.get_num_threads()
-MADE = ("tutorials", "labs", "instructor")
+MADE = ("guides", "tutorials", "labs", "instructor")
 CODE = ("python", "stub", "solution")
 CHINESE = re.compile("[\u2e80-\uffef]")
 

@@ -377,6 +377,14 @@ def size_and_float(first: int = 3) -> Any:
     return found
 
 
+def one_row_and_float(first: int = 1) -> Any:
+    fast, found = compiled(scaled), []
+    for n in range(first, first + 3):
+        x = torch.ones(n, 8)
+        found.append(fast(x, n * 0.3))
+    return found
+
+
 # ---- objects, layouts, settings ----------------------------------------------------------------
 
 
@@ -446,6 +454,7 @@ CURES: dict[str, tuple[int, tuple[str, ...]]] = {
     "rows_then_columns": (1, MARKED), "two_arguments": (1, MARKED), "keyword": (1, MARKED),
     "expression": (1, MARKED), "list_of_tensors": (1, MARKED), "dictionary": (1, MARKED),
     "module": (1, MARKED), "library": (1, MARKED), "decorated_rows": (1, MARKED),
+    "one_row_and_float": (1, (*TENSOR, "decorators.mark_unbacked")),
     "one_row_first": (1, (*MARKED, "decorators.mark_unbacked", "pad")),
     "last_batch": (1, (*MARKED, "pad")), "images": (1, MARKED), "comprehension": (1, MARKED),
     "helper": (1, MARKED), "arrays": (1, MARKED), "attribute_tensor": (1, MARKED),

@@ -19,7 +19,9 @@ from inductor_lab.debug.isolate import run_isolated
 from inductor_lab.debug.untrusted.confine import confinable
 from tests.debug import loops
 
-EXAMPLES = ("static_rows", "float_argument", "layout", "backend_in_loop", "rare_mode")
+EXAMPLES = (
+    "static_rows", "float_argument", "layout", "backend_in_loop", "rare_mode", "one_row_and_float",
+)  # fmt: skip
 
 
 def other_calls_are_right(advice: Advice, name: str) -> bool:
@@ -161,3 +163,27 @@ def test_the_command(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ, check=False)
     assert done.returncode == 0, done.stderr
     assert "→ 1" in done.stdout and "+        torch._dynamo.mark_dynamic(x, 0)" in done.stdout
+
+
+SCRIPT = """
+import torch, inductor_lab as lab
+
+def scaled(x):
+    return (x * 2).sin()
+
+def loop():
+    fast = torch.compile(scaled, backend="eager", dynamic=False)
+    return [fast(torch.ones(n, 8)) for n in SIZES]
+
+SIZES = (2, 3, 4)
+print(lab.advise(loop))
+SIZES = ()
+"""
+
+
+def test_a_script_is_executed_up_to_the_call_of_advise(tmp_path: Path) -> None:
+    """It calls `lab.advise` itself, and changes a name afterwards."""
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.stdout.startswith("loop: 3 compilations (2 recompiles) → 1"), done.stderr

@@ -8,10 +8,16 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = [*sorted(FOLDER.glob("*.ipynb")), *sorted(FOLDER.glob("guides/*/*.ipynb"))]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def name(path: Path) -> str:
+    """`00_first_look`, `guides/zh/07_stock`."""
+    return path.relative_to(FOLDER).with_suffix("").as_posix()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=name)
 def test_notebook_runs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
@@ -33,4 +39,4 @@ def test_no_line_of_code_scrolls() -> None:
     for path in NOTEBOOKS:
         cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
         lines = [line for cell in cells for line in cell.source.splitlines()]
-        assert [line for line in lines if len(line) > 88] == [], path.name
+        assert [line for line in lines if len(line) > 88] == [], name(path)

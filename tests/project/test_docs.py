@@ -36,6 +36,22 @@ def test_links_have_targets(page: Path) -> None:
     assert [link for link in links(page) if not (page.parent / link).exists()] == []
 
 
+def prose(page: Path) -> Iterator[str]:
+    """The lines of a page outside of code, tables, headings, pictures and generated parts."""
+    fenced = False
+    for line in re.sub(r"<!-- begin.*?<!-- end", "", TEXTS[page], flags=re.DOTALL).splitlines():
+        fenced ^= line.lstrip().startswith("```")
+        if not fenced and not line.startswith(("    ", "|", "#", "!", "<", "```")):
+            yield line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lines_of_prose_have_at_most_100_columns(page: Path) -> None:
+    """A link may be longer: Markdown cannot break it."""
+    long = [line for line in prose(page) if len(line) > 100]
+    assert [line for line in long if not LINK.search(line)] == []
+
+
 TARGET = re.compile(r"(?:^    |`|&& )make ([a-z]+)|^make ([a-z]+) +#", re.MULTILINE)
 MODULE = re.compile(r"python3? -m ((?:tests|benchmarks|deploy)[\w.]*)")
 COMMAND = re.compile(r"(?:^(?:    )?|`|&& |bin/|\d )inductor-lab ([a-z-]+)([^\n`#&]*)", re.M)

@@ -88,4 +88,4 @@ def test_the_text_fits_on_a_screen() -> None:
     assert len(lines) < 40
     assert lines[2].split() == ["eager", "120", "B", "30", "B", "20", "B", "backward", "train.py:4"]
     assert "eager: peak 120 B in the backward at train.py:4 (aten.mm): " in "\n".join(lines)
-    assert lines[-1] == "tried 2 suggestions; lower a peak: 1"
+    assert lines[-1] == "tried 2 suggestions: 1 lowers a peak"

@@ -73,7 +73,7 @@ def restrided(tensor: torch.Tensor | None, stride: tuple[int, ...]) -> torch.Ten
         return tensor
     pairs = zip(tensor.shape, tensor.stride(), stride, strict=True)
     if all(length == 1 or actual == planned for length, actual, planned in pairs):
-        return reinterpret(tensor, tensor.shape, stride)
+        return reinterpret(tensor, tuple(tensor.shape), stride)
     new = torch.empty_strided(tensor.shape, stride, dtype=tensor.dtype, device=tensor.device)
     return new.copy_(tensor)
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-OLDEST, NEWEST = (2, 11), (2, 14)
+OLDEST, NEWEST = (2, 11), (2, 15)
 """The minor versions of torch that `python -m tests.versions` has run the tests with."""
 SUPPORTED = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
 

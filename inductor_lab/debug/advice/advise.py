@@ -23,6 +23,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -43,6 +44,7 @@ from inductor_lab.debug.advice.trial import (
     eager_run,
     outcome_of,
     same_results,
+    stop_if_trying,
 )
 from inductor_lab.debug.isolate import Ended, can_fork, run_isolated
 from inductor_lab.saved.documents import tool_types
@@ -139,11 +141,12 @@ def advise(program: Callable[..., Any], *args: Any, limit: float = 60.0) -> Advi
     """Find edits of the file of `program` that reduce its recompiles, and try each of them.
 
     `program(*args)` makes the calls, for example the loop over some batches, and returns what must
-    stay equal.  It is a function at the top level of a file or cell, which is executed for each
-    try, in a process of its own with at most `limit` seconds.  A program that writes files, starts
-    processes or opens connections, or whose results differ between two runs, is refused.  The two
-    parts of the answer that matter: `print(advice)`, `advice.edits`.
+    stay equal.  It is a function at the top level of a file or cell.  For each try, the file is
+    executed up to this call, in a process of its own with at most `limit` seconds.  A program that
+    writes files, starts processes or opens connections, or whose results differ between two runs,
+    is refused.  `print(advice)` shows the edits; `advice.edits` has them as data.
     """
+    stop_if_trying()
     return advise_program(_program(program, args), program.__name__, limit)
 
 
@@ -224,8 +227,9 @@ def advise_program(program: Program, name: str, limit: float) -> Advice:
 
 
 def _load_dynamo() -> None:
-    """Import TorchDynamo here, so that no process of a try does it."""
+    """Import TorchDynamo here, so that no process of a try does it, or writes a file for it."""
     torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+    tempfile.gettempdir()  # the first call writes into the folder
 
 
 @dataclass
@@ -235,7 +239,11 @@ class _Tried:
 
 
 class _Search:
-    """Combines edits: each round tries all candidates for the best text so far."""
+    """Combines edits: each round tries all candidates for the best text so far.
+
+    An edit may be a step towards another one: a loop that changes a size and a number compiles as
+    often as before if only the size is dynamic, but fewer guards fail.
+    """
 
     def __init__(
         self, program: Program, name: str, limit: float, eager: Outcome, base: Outcome
@@ -254,10 +262,11 @@ class _Search:
         for _ in range(ROUNDS):
             if not outcome.recompiled:
                 break
-            better = self._round(text, outcome)
-            found += [self._verified(each, names, what) for each in better]
-            best = min(better, key=lambda each: _rank(each.outcome), default=None)
-            if best is None or best.outcome.eager_calls:
+            tried = self._round(text, outcome)
+            found += [self._verified(each, names, what) for each in tried
+                      if each.outcome.compiles < outcome.compiles]  # fmt: skip
+            best = min(tried, key=lambda each: _rank(each.outcome), default=None)
+            if best is None or best.outcome.eager_calls or _rank(best.outcome) >= _rank(outcome):
                 break
             text, outcome = best.edit.text, best.outcome
             names, what = (*names, best.edit.name), (*what, best.edit.what)
@@ -266,19 +275,19 @@ class _Search:
                       tuple(found), self.tried, self.runs)  # fmt: skip
 
     def _round(self, text: str, outcome: Outcome) -> list[_Tried]:
-        """The edits that improve a text, in the order of the rules."""
-        better: list[_Tried] = []
+        """The edits that compile no more than a text, in the order of the rules."""
+        kept: list[_Tried] = []
         for edit in candidates(Failures(Source(text), self.program.path, outcome)):
             if edit.text in self.seen or self.tried >= MOST_TRIES:
                 continue
             self.seen.add(edit.text)
             self.tried += 1
             result = self._try(edit)
-            if result is not None and 0 < result.compiles < outcome.compiles:
-                better.append(_Tried(edit, result))
+            if result is not None and 0 < result.compiles <= outcome.compiles:
+                kept.append(_Tried(edit, result))
                 if not result.recompiled and not result.eager_calls:
                     break
-        return better
+        return kept
 
     def _try(self, edit: Edit) -> Outcome | None:
         """The outcome of an edit that keeps the results, and compiled code for most calls."""
@@ -301,6 +310,7 @@ class _Search:
                         each.outcome.eager_calls, each.edit.text)  # fmt: skip
 
 
-def _rank(outcome: Outcome) -> tuple[bool, int]:
-    """An edit that leaves calls to eager mode is worse than one that does not."""
-    return outcome.eager_calls > 0, outcome.compiles
+def _rank(outcome: Outcome) -> tuple[bool, int, int]:
+    """Calls in eager mode are the worst, then compilations, then guards that fail."""
+    guards = {(guard.kind, guard.source) for guard in outcome.recompiles}
+    return outcome.eager_calls > 0, outcome.compiles, len(guards)

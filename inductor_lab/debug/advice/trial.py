@@ -14,7 +14,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
@@ -102,6 +102,19 @@ class Refused(BaseException):
     """The program is about to do something that cannot be repeated."""
 
 
+class Reached(BaseException):
+    """The text of a program has come to the call of `lab.advise` that tries it."""
+
+
+_trying = False
+
+
+def stop_if_trying() -> None:
+    """Raise Reached if this process executes the text of a program."""
+    if _trying:
+        raise Reached
+
+
 def compiled_run(program: Program) -> Work:
     """A run with TorchDynamo."""
 
@@ -157,7 +170,11 @@ def outcome_of(ended: Ended) -> Outcome | None:
 
 
 def _call(program: Program) -> tuple[tuple[Any, ...], str]:
-    """Execute the text, call the function; the same random numbers in each run."""
+    """Execute the text up to its call of `lab.advise`, then call the function.
+
+    Each run has the same random numbers.
+    """
+    global _trying
     module = ModuleType("advised")
     module.__file__ = program.path
     vars(module).update(program.names)
@@ -170,7 +187,10 @@ def _call(program: Program) -> tuple[tuple[Any, ...], str]:
     sys.dont_write_bytecode = True
     printed = io.StringIO()
     with redirect_stdout(printed):
-        exec(compile(program.text, program.path, "exec"), vars(module))
+        _trying = True
+        with suppress(Reached):
+            exec(compile(program.text, program.path, "exec"), vars(module))
+        _trying = False
         result = vars(module)[program.function](*program.args)
     return portable_leaves(result), printed.getvalue()
 
@@ -305,5 +325,8 @@ def _is_cache(folder: str) -> bool:
 def _is_write(mode: Any, flags: Any) -> bool:
     if isinstance(mode, str):
         return any(letter in mode for letter in "wax+")
-    return isinstance(flags, int) and bool(flags & _WRITES)
+    nameless = getattr(os, "O_TMPFILE", 0)  # such a file is gone when it is closed
+    if not isinstance(flags, int) or (nameless and flags & nameless == nameless):
+        return False
+    return bool(flags & _WRITES)
 

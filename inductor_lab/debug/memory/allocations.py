@@ -11,6 +11,7 @@ belongs to the last mark before it.
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -40,10 +41,22 @@ def emit_mark(number: int) -> None:
         pass
 
 
+LOG_LEVEL, SILENT = "KINETO_LOG_LEVEL", "99"
+
+
 def start_profiler() -> None:
-    """Load the profiler here: it takes seconds in the first process, and none in its forks."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True):
-        pass
+    """Load the profiler here: it takes seconds in the first process, and none in its forks.
+
+    When it loads, it reads how much it may print; by default it prints two lines for each run.
+    """
+    set_by_user = os.environ.get(LOG_LEVEL)
+    os.environ.setdefault(LOG_LEVEL, SILENT)
+    try:
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True):
+            pass
+    finally:
+        if set_by_user is None:
+            os.environ.pop(LOG_LEVEL, None)
 
 
 def record(work: Callable[[], Any], device: torch.device) -> tuple[Any, tuple[Event, ...]]:

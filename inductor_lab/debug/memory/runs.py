@@ -190,6 +190,8 @@ def measured(
             raise StepFailed(said(ended))
         return cast(Once, ended.value)
 
+    if not forks:
+        isolated(-1)  # libraries keep what they allocate in the first call of a process
     first = isolated(-1)
     if first.peak < 0 or not look:
         return first

@@ -220,7 +220,9 @@ class StepMemory(Shown):
         for each in self.suggestions:
             yield str(each)
             yield from (f"  {line}" for line in _hunk(each.diff))
-        yield f"tried {counted(self.tried, 'suggestion')}; lower a peak: {len(self.suggestions)}"
+        found = len(self.suggestions)
+        lower = "lowers a peak" if found < 2 else "lower a peak"
+        yield f"tried {counted(self.tried, 'suggestion')}: {found or 'none'} {lower}"
 
 
 def _run_document(run: MemoryRun) -> command_types.MemoryRun:
