@@ -204,7 +204,9 @@ def test_commands_without_a_function(run, tmp_path: Path, file: Path) -> None:
 
 
 def test_what_the_user_prints_is_not_in_the_document(file: Path, capsys) -> None:
-    assert cli.main(["memory", f"{file}:f", "--json"]) == 0
+    assert cli.main(["explain", f"{file}:f", "--json"]) == 0
     captured = capsys.readouterr()
     assert len(captured.out.splitlines()) == 1
     assert "printed by the user's function" in captured.err
+    assert cli.main(["memory", f"{file}:f", "--json", "--no-suggestions"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1, "the step prints in other processes"
