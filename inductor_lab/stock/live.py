@@ -152,13 +152,15 @@ class _LogListener(logging.Handler):
         self.thread_id = threading.get_ident()
 
     def emit(self, record: logging.LogRecord) -> None:
-        frame, attempt = self._compile_id()
-        if record.thread not in (None, self.thread_id) or not attempt:
+        if record.thread not in (None, self.thread_id):
             return
         text = record.getMessage()
         if self.kind == "fusion" and not text.startswith(_OF_USE):
             return
         if self.kind == "cudagraphs" and record.levelno < logging.WARNING:
+            return
+        frame, attempt = self._compile_id()
+        if not attempt:
             return
         metadata = {
             "artifact": {"name": self.kind},
@@ -172,7 +174,7 @@ class _LogListener(logging.Handler):
         which is after its compile and before the next one."""
         frame, _, attempt = torch_api.compile_id().partition("/")
         if not attempt and self.kind == "cudagraphs":
-            compiled = [e.metadata for e in self.events if "frame_compile_id" in e.metadata]
-            if compiled:
-                return str(compiled[-1]["frame_id"]), str(compiled[-1]["frame_compile_id"])
+            for event in reversed(self.events):
+                if "frame_compile_id" in event.metadata:
+                    return str(event.metadata["frame_id"]), str(event.metadata["frame_compile_id"])
         return frame, attempt
