@@ -15,7 +15,6 @@ from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.explore.what_if import call_of
 from inductor_lab.debug.isolate import Tell, run_isolated
 from inductor_lab.notebook.language import say
-from inductor_lab.stock.processes import in_one_process
 from inductor_lab.widgets.shapes import Pane
 from inductor_lab.widgets.time import bars_view
 from inductor_lab.widgets.views import pane, row, table_view
@@ -38,7 +37,7 @@ def benched(compilation: Compilation) -> BenchResult:
     run = partial(bench, call.fn, *call.args, **call.kwargs)
 
     def work(_: Tell) -> BenchResult:
-        with in_one_process(), torch.set_grad_enabled(call.with_grad):
+        with torch.set_grad_enabled(call.with_grad):
             return run(backward=None, options=call.options, seconds=SECONDS, cold=False,
                        title=compilation.name, progress=Progress())  # fmt: skip
 

@@ -26,8 +26,8 @@ SPARED = ("notebooks/labs/*",)
 def build(into: Path, run: Sequence[int] | None = None) -> list[str]:
     """Make the site in both languages; what is wrong with its links.
 
-    `run` are the numbers of tutorials to execute, None for all; the others have no outputs.  Raises
-    RuntimeError, with Sphinx's words, if it warns of anything.
+    `run` are the numbers of tutorials to execute; the other notebooks have no outputs.  None
+    executes all.  Raises RuntimeError, with Sphinx's words, if it warns of anything.
     """
     for language in LANGUAGES:
         source = into / "source" / language
@@ -39,14 +39,13 @@ def build(into: Path, run: Sequence[int] | None = None) -> list[str]:
 
 
 def _sphinx(source: Path, into: Path, language: Language, run: Sequence[int] | None) -> None:
-    tutorials = sorted((source / "notebooks" / "tutorials" / language).glob("*.ipynb"))
-    left = [p.name for p in tutorials if run is not None and int(p.name[:2]) not in run]
+    left = _not_executed(source / "notebooks", language, run)
     env = os.environ | {
         "INDUCTOR_LAB_SITE_CODE": str(HERE),
         "INDUCTOR_LAB_SITE_LANGUAGE": {"en": "en", "zh": "zh_CN"}[language],
         "INDUCTOR_LAB_SITE_EXECUTION": "cache",
         "INDUCTOR_LAB_SITE_CACHE": str(into / "executed"),
-        "INDUCTOR_LAB_SITE_SPARED": ",".join([*SPARED, *(f"**/{name}" for name in left)]),
+        "INDUCTOR_LAB_SITE_SPARED": ",".join([*SPARED, *left]),
         "INDUCTOR_LAB_COURSE_FILE": str(into / "course.json"),
     }
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html",
@@ -54,6 +53,14 @@ def _sphinx(source: Path, into: Path, language: Language, run: Sequence[int] | N
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
+
+
+def _not_executed(notebooks: Path, language: Language, run: Sequence[int] | None) -> list[str]:
+    """Patterns of the tutorials that are not in `run`, and of all guides; none if `run` is None."""
+    if run is None:
+        return []
+    tutorials = sorted((notebooks / "tutorials" / language).glob("*.ipynb"))
+    return ["**/guides/**", *(f"**/{p.name}" for p in tutorials if int(p.name[:2]) not in run)]
 
 
 def main() -> int:

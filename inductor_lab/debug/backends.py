@@ -41,7 +41,6 @@ from inductor_lab.debug.compare.values import (
 )
 from inductor_lab.debug.isolate import Ended, Tell, run_all_isolated
 from inductor_lab.debug.perturb import Move, judge_perturbed, reference
-from inductor_lab.stock.processes import in_one_process
 
 LIMIT = 120.0
 PLAIN = Options(
@@ -145,7 +144,7 @@ def backends(
 def _through(
     name: str, fn: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], tell: Tell
 ) -> Outcome:
-    with in_one_process(), torch_api.fresh_compile({}):
+    with torch_api.fresh_compile({}):
         torch_api.reset()
         compiled = torch.compile(fn, backend=BACKENDS[name])
         return outcome(compiled, args, kwargs)

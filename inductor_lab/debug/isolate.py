@@ -4,7 +4,7 @@ A wrong kernel may crash its process or never return, so such work runs in a for
 objects of this process, including closures, tensors and lambdas of a notebook, and it starts in
 milliseconds.  The work runs in a new thread of the fork, because the threads of OpenMP's pool do
 not exist there and a new thread creates a new pool.  That thread has the torch settings of the
-calling thread (`thread_state.py`).
+calling thread (`thread_state.py`).  Stock's worker threads do not exist there either.
 
 Where a fork is impossible (on Windows, once CUDA is in use, or if forks cannot run a backward), the
 work runs in this process.
@@ -31,6 +31,7 @@ from typing import IO, Any, Literal, TypeAlias
 import torch
 
 from inductor_lab.compiler.base.thread_state import ThreadState, small_backward
+from inductor_lab.stock.processes import without_workers
 
 Tell: TypeAlias = Callable[[Any], None]
 """Sends a message to the parent process."""
@@ -236,10 +237,13 @@ def _run_in_fork(work: Work, writer: int, printed: int) -> None:
         while message:
             message = message[os.write(writer, message) :]
 
+    def prepared() -> Any:
+        without_workers()
+        return work(lambda message: send("message", message))
+
     def run() -> None:
         try:
-            value = state.run(lambda: work(lambda message: send("message", message)))
-            send("returned", (value, ""))
+            send("returned", (state.run(prepared), ""))
         except BaseException as error:
             traceback.print_exc()
             send("raised", (str(error), type(error).__name__))

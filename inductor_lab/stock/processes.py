@@ -1,18 +1,21 @@
-"""Run stock TorchInductor without worker processes."""
+"""Run stock TorchInductor in a fork."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import sys
+from contextlib import suppress
 
 
-@contextmanager
-def in_one_process() -> Iterator[None]:
-    """Compile kernels in this process, sequentially: a fork cannot use its parent's workers."""
-    try:
-        from torch._inductor import config
-    except ImportError:
-        yield
-        return
-    with config.patch(compile_threads=1):
-        yield
+def without_workers() -> None:
+    """Let stock compile its kernels in this process, one after another.
+
+    Call this in a fork, in the thread that compiles.  A fork inherits stock's pool of threads, but
+    not the threads, so a kernel that is given to the pool is never compiled.
+    """
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # read when stock is imported
+    if config := sys.modules.get("torch._inductor.config"):
+        config.compile_threads = 1  # type: ignore[attr-defined]
+    if pools := sys.modules.get("torch._inductor.async_compile"):
+        with suppress(AttributeError):  # a torch without this pool
+            pools.AsyncCompile.pool.cache_clear()

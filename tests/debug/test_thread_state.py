@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,4 +149,30 @@ def test_isolated_work_can_run_a_backward_after_a_compile(first: bool) -> None:
     """A torch that is built for CUDA starts threads for GPUs that this machine does not have."""
     program = AFTER_A_COMPILE.format(first=first)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+AFTER_STOCK = """
+import torch, torch._inductor.config
+from inductor_lab.debug.isolate import run_isolated
+
+def kernels(x):
+    return (x.sin().sum(0) * 2).exp(), (x.cos().sum(1) + 3).sqrt()
+
+def others(x):
+    return (x.exp().sum(0) * 5).sin(), (x.sqrt().sum(1) + 7).cos()
+
+x = torch.ones(70, 90)
+with torch._inductor.config.patch(compile_threads=2):
+    torch.compile(kernels)(x)
+    ended = run_isolated(lambda tell: bool(torch.compile(others)(x)), limit=120)
+assert ended.how == "returned", ended
+"""
+
+
+def test_isolated_work_compiles_with_stock_after_stock_used_its_threads(tmp_path: Path) -> None:
+    """With an empty cache: a kernel on disk needs no thread."""
+    env = os.environ | {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", AFTER_STOCK]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

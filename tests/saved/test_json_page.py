@@ -65,7 +65,8 @@ def tables() -> str:
         fields = ", ".join(f"`{name}`" for name in names)
         lines.append(f"| `{kind}` | {_cell(made['description'])} | {fields} |")
     lines += ["", "Every document also has `schema`, `id`, `kind` and `summary`, except `facts`,"
-              " which are the entries of a snapshot file."]  # fmt: skip
+              " which are the entries",
+              "of a snapshot file."]  # fmt: skip
     for kind in ("kernel", "operation", "decision"):
         lines += ["", f"### {kind}", "", "| field | meaning |", "|---|---|"]
         for name, field in generated(kind)["properties"].items():

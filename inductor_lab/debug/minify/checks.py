@@ -15,7 +15,6 @@ from inductor_lab.debug.compare.compare_results import first_wrong
 from inductor_lab.debug.compare.values import call, copies
 from inductor_lab.debug.isolate import Ended, Tell, Work
 from inductor_lab.debug.minify.candidate import Candidate
-from inductor_lab.stock.processes import in_one_process
 
 Check: TypeAlias = Callable[[Callable[..., Any], Sequence[Any]], Any]
 """`check(function, inputs)`: does it fail?  Returns a word for the failure; false values pass."""
@@ -48,7 +47,7 @@ class Fails:
         except Exception:
             return ""  # eager mode must be able to run it
         torch_api.reset()
-        with in_one_process(), torch_api.fresh_compile({}):
+        with torch_api.fresh_compile({}):
             compiled = torch.compile(module, backend=self.backend, dynamic=False)
             try:
                 outcomes = [run(compiled) for _ in range(CALLS)]
