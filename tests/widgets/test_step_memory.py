@@ -65,7 +65,7 @@ def test_the_page_in_chinese() -> None:
         html = example()._repr_html_()
     finally:
         lab.language("en")
-    assert html is not None and "step 的一步中存活的字节" in html and "为反向保存" in html
+    assert html is not None and "step 运行一步时的存活字节数" in html and "为反向保存" in html
 
 
 def test_without_a_measurement_there_is_no_picture() -> None:
