@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import os
 import subprocess
 import sys
 import time
@@ -60,6 +61,17 @@ def test_an_answer_is_the_document_of_the_command(client: LabClient, folder: Pat
         cwd=folder, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert answer == json.loads(printed.stdout)
+
+
+def test_trace_logs_are_compared(client: LabClient, folder: Path) -> None:
+    for name, factor in (("before", 2), ("after", 3)):
+        program = (f"import torch; f = torch.compile(lambda x: x.sin() * {factor}, backend='eager');"
+                   " f(torch.ones(3))")  # fmt: skip
+        env = os.environ | {"TORCH_TRACE": str(folder / name)}
+        subprocess.run([sys.executable, "-c", program], env=env, check=True)
+    found = client.document("diff", before="before", after="after")
+    assert [each["stage"] for each in found["changes"]] == ["captured graph"]
+    assert not client.document("diff", before="before", after="before")["differs"]
 
 
 def test_resources(client: LabClient) -> None:

@@ -129,7 +129,12 @@ def test_commands_that_change_something_and_compare(run, file: Path) -> None:
     assert code == 0 and forbidden["after"]["passes"] == expected.passes
     assert forbidden["after"] != forbidden["before"]
     code, same = run("diff", "a.lab.json", f"{file}:attend")
-    assert code == 0 and same["before"] == same["after"] == found["before"]
+    kernels = str(found["before"]["kernels"])
+    assert code == 0 and not same["differs"] and same["numbers"]["kernels"] == [kernels, kernels]
+    file.write_text(TWO_KERNELS.replace("* 2", "* 3"))
+    code, changed = run("diff", "a.lab.json", f"{file}:attend", "--exit-code")
+    assert code == 1 and [each["stage"] for each in changed["changes"]] == ["captured graph"]
+    file.write_text(TWO_KERNELS)
 
     kernel = part.kernels[0]
     text = file.parent / "edited.cpp"

@@ -24,6 +24,7 @@ from inductor_lab.compiler.base.display import Shown, counted
 from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
 from inductor_lab.compiler.records import Record
 from inductor_lab.debug.diff.run_stages import CompileRun, Stage, compiles_of
+from inductor_lab.debug.explore.what_if import Comparison
 from inductor_lab.saved.documents import comparison_types
 from inductor_lab.saved.documents.kinds import document
 from inductor_lab.stock.stock_compilation import StockCompilation
@@ -70,6 +71,7 @@ class RunDiff(Shown):
     only_old, only_new   compiles that the other run does not have
     versions             torch's version in both runs; "" if it is unknown
     seconds              compile time of both runs
+    numbers              (what, old, new): kernels, bytes and so on of two compilations of ours
     """
 
     old: str
@@ -80,6 +82,7 @@ class RunDiff(Shown):
     only_new: tuple[str, ...]
     versions: tuple[str, str] = ("", "")
     seconds: tuple[float, float] = (0.0, 0.0)
+    numbers: tuple[tuple[str, str, str], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.changes or self.only_old or self.only_new)
@@ -102,6 +105,7 @@ class RunDiff(Shown):
             head.append(f"torch {self.versions[0]} -> {self.versions[1]}")
         if all(self.seconds):
             head.append(f"compile time {self.seconds[0]:.2f} s -> {self.seconds[1]:.2f} s")
+        head += [f"{what} {old} -> {new}" for what, old, new in self.numbers if old != new]
         head += [f"only in {self.old}: {name}" for name in self.only_old]
         head += [f"only in {self.new}: {name}" for name in self.only_new]
         return "\n".join([*head, *(f"\n{change}" for change in self.changes)])
@@ -121,6 +125,7 @@ class RunDiff(Shown):
             only_new=list(self.only_new),
             versions=list(self.versions),
             seconds=list(self.seconds),
+            numbers={what: [old, new] for what, old, new in self.numbers},
         ))  # fmt: skip
 
 
@@ -169,7 +174,15 @@ def diff(old: Any, new: Any, *, processes: tuple[str, str] | None = None) -> Run
         tuple(each.label for each in after if id(each) not in matched),
         (_version(runs[0]), _version(runs[1])),
         (sum(each.seconds for each in before), sum(each.seconds for each in after)),
+        _numbers(*runs),
     )  # fmt: skip
+
+
+def _numbers(old: Run, new: Run) -> tuple[tuple[str, str, str], ...]:
+    """What generated code costs; compile times are in `seconds`."""
+    if not (isinstance(old, Record) and isinstance(new, Record)):
+        return ()
+    return tuple(row for row in Comparison(old, new).rows if row[0] != "compile seconds")
 
 
 def _compiles(run: Run, process: str | None) -> tuple[CompileRun, ...]:

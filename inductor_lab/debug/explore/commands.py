@@ -40,12 +40,13 @@ def add_commands(commands: Any, json: list[argparse.ArgumentParser]) -> None:
                          help="0 to 1: how much may be kept for the backward")  # fmt: skip
 
     diff = commands.add_parser(
-        "diff", parents=json, help="compare two compilations, or two trace logs stage by stage"
+        "diff", parents=json, help="the first stage at which two compilations or trace logs differ"
     )
     saved = "FILE:FUNCTION, a file that `explain --save` wrote, or a folder or .log of TORCH_TRACE"
     diff.add_argument("before", help=saved)
     diff.add_argument("function", metavar="after", help=saved)
     diff.add_argument("--args", help="a Python expression: the tuple of arguments")
+    diff.add_argument("--stock", action="store_true", help="compile with stock torch.compile")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if they differ")
     diff.set_defaults(run=_diff)
 
@@ -97,16 +98,13 @@ def _what_if(given: argparse.Namespace) -> Answer:
 
 
 def _diff(given: argparse.Namespace) -> Answer:
-    logs = [_is_log(path) for path in (given.before, given.function)]
-    if any(logs):
-        from inductor_lab.debug.diff.run_diff import diff
+    from inductor_lab.debug.diff.run_diff import diff
 
-        runs = diff(given.before, given.function)
-        return Answer(str(runs), runs, FAILED if runs and given.exit_code else SUCCESS)
-    before, after = inspected(given, given.before), inspected(given, given.function)
-    found = before.compare(after)
-    differs = any(found.diffs.values())
-    return Answer(str(found), found, FAILED if differs and given.exit_code else SUCCESS)
+    compiler = "stock" if given.stock else "inductor_lab"
+    runs = [path if _is_log(path) else inspected(given, path, compiler=compiler)
+            for path in (given.before, given.function)]  # fmt: skip
+    found = diff(*runs)
+    return Answer(str(found), found, FAILED if found and given.exit_code else SUCCESS)
 
 
 def _is_log(path: str) -> bool:

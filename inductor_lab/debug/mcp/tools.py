@@ -13,7 +13,7 @@ from inductor_lab.debug.mcp.job import Request
 from inductor_lab.saved.documents.outline import LEAST_BYTES
 
 Schema = Mapping[str, Any]
-Kind = Literal["value", "flag", "repeated", "rest", "path", "function", "text"]
+Kind = Literal["value", "flag", "repeated", "rest", "path", "function", "run", "text"]
 STRING: Schema = {"type": "string", "maxLength": 10_000}
 NAME: Schema = {"type": "string", "pattern": r"^[A-Za-z_][\w.]*$", "maxLength": 500}
 VALUE: Schema = {**NAME, "pattern": r"^(?:[A-Za-z_][\w.]*|(?:\w[\w./]*:)?\d+)$"}
@@ -29,7 +29,7 @@ class Parameter:
     option  the option of the command; "" for an argument without an option
     kind    how its value is written: once, as an option without a value, once for each element of a
             list, or as an option with all elements behind it; or what is checked first: a file,
-            `FILE:FUNCTION`; a text becomes a file
+            `FILE:FUNCTION`, or either (a run); a text becomes a file
     """
 
     name: str
@@ -47,10 +47,10 @@ class Parameter:
             yield from (f"{self.option}={each}" if self.option else each for each in value)
         elif self.kind == "rest":
             yield from (self.option, *value)
-        elif self.kind == "path":
-            yield f"./{folder.inside(value)}"
-        elif self.kind == "function":
+        elif self.kind == "function" or (self.kind == "run" and ":" in value):
             yield f"./{_function(value, folder)}"
+        elif self.kind in ("path", "run"):
+            yield f"./{folder.inside(value)}"
         elif self.kind == "value":
             yield f"{self.option}={value}" if self.option else str(value)
 
@@ -63,7 +63,6 @@ def _function(value: str, folder: Folder) -> str:
     if not colon or not name.isidentifier():
         raise BadArguments(f"{value!r} does not name a function", todo="write path/to/file.py:name")
     return f"{folder.inside(file)}:{name}"
-
 
 @dataclass(frozen=True)
 class Tool:
@@ -130,6 +129,7 @@ ARGS = Parameter(
 PART = Parameter(
     "part", NAME, "The graph and the direction: g0.forward (the default), g0.backward.", "--part"
 )
+RUN = "FILE:FUNCTION, a file that `inductor-lab explain --save` wrote, or a trace log."
 STOCK = Parameter("stock", FLAG, "Check stock torch.compile.", "--stock", "flag")
 LIMIT = Parameter("limit", SECONDS, "Seconds for compiled code (default 60).", "--limit")
 PAIRS: Schema = {"type": "array", "items": {"type": "string", "pattern": r"^[\w.]+(,[\w.]+){1,2}$"},
@@ -191,9 +191,12 @@ TOOLS: tuple[Tool, ...] = (
           Parameter("args", {"type": "array", "items": STRING, "minItems": 1, "maxItems": 100},
                     "The tuple of arguments of each call, as Python expressions.", "--args",
                     "repeated", required=True))),
-    Tool("diff", "diff", "Compare two compilations: kernels, bytes, memory and code.",
-         (Parameter("before", STRING, SAVED.what, kind="function", required=True),
-          Parameter("after", STRING, SAVED.what, kind="function", required=True), ARGS)),
+    Tool("diff", "diff",
+         "Compare two compilations, or two TORCH_TRACE logs: the first stage that differs in each "
+         "compile, with its lines; kernels, bytes and memory before and after.",
+         (Parameter("before", STRING, RUN, kind="run", required=True),
+          Parameter("after", STRING, RUN, kind="run", required=True), ARGS,
+          Parameter("stock", FLAG, "Compile with stock torch.compile.", "--stock", "flag"))),
     Tool("memory", "memory",
          "The memory of a call and its backward, in eager mode and compiled: the curve, the peak, "
          "who keeps each byte at the peak with its source line, and changes that were tried and "

@@ -3,7 +3,7 @@
 As in `kernel_types.py`, a test generates the JSON Schemas from these types.
 """
 
-from typing import Literal
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -79,6 +79,8 @@ class RunDiff(Item):
     """The version of torch in both runs; "" if it is unknown."""
     seconds: list[float]
     """The compile time of both runs."""
+    numbers: NotRequired[dict[str, list[str]]]
+    """Kernels, bytes and so on of two compilations of inductor_lab, each before and after."""
 
 
 class EditedKernel(Item):
