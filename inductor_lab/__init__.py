@@ -56,6 +56,7 @@ _OPERATIONS = {
     "blame_again": "debug.blame.find_blame",
     "call_again": "debug.recompiles.call_again",
     "Comparison": "debug.explore.what_if",
+    "compile_time": "stock.compile_time",
     "compiled_functions_go_first": "notebook.variables",
     "cuda_graphs": "debug.explore.cuda_graph_report",
     "decision_text": "compiler.schedule.text",

@@ -139,6 +139,7 @@ def _add_compile_commands(commands: Any, json: list[argparse.ArgumentParser]) ->
     for name, run, what in (
         ("explain", _explain, "compile and report a function of your own"),
         ("memory", _memory, "the memory of a step: its peak, and who keeps each byte"),
+        ("compile-time", _compile_time, "what stock's compile costs: phases, memory, caches"),
         ("recompiles", _recompiles, "make several calls: which were compiled again, and why"),
         ("bench", _bench, "compare eager mode, stock and inductor_lab on one call"),
         ("blame", _blame, "find the first wrong stage, value and line"),
@@ -155,6 +156,8 @@ def _add_compile_commands(commands: Any, json: list[argparse.ArgumentParser]) ->
                                  help="try edits that reduce the recompiles")  # fmt: skip
         else:
             command.add_argument("--args", help="a Python expression: the tuple of arguments")
+        if name == "compile-time":
+            command.add_argument("--limit", type=seconds, default=600.0, help="of each compile")
         if name in ("blame", "minify"):
             command.add_argument("--stock", action="store_true", help="of stock torch.compile")
             command.add_argument("--limit", type=seconds, default=60.0,
@@ -283,6 +286,11 @@ def _memory(given: argparse.Namespace) -> Answer:
     compilers = ("eager", *(["stock"] if given.stock else []), "inductor_lab")
     found = memory(fn, *args, compilers=compilers, suggest=not given.no_suggestions,
                    limit=given.limit)  # fmt: skip
+    return Answer(str(found), found)
+
+
+def _compile_time(given: argparse.Namespace) -> Answer:
+    found = inspected(given, given.function, compiler="stock").compile_time(limit=given.limit)
     return Answer(str(found), found)
 
 

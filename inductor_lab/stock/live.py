@@ -71,7 +71,7 @@ def inspect_stock(
     compiled = torch.compile(fn, backend=backend, fullgraph=options.fullgraph, dynamic=dynamic)
     call = Call(fn, args, dict(kwargs), options, torch.is_grad_enabled(), _inspect_again)
     fresh = torch_api.fresh_compile(call.sizes)
-    with recording(_everything) as record, fresh, _settings():
+    with recording(is_not_a_string) as record, fresh, _settings():
         with _logs(record.events), watch.phase("total"):
             result = compiled(*args, **kwargs)
     found = by_compile_id(record.events)
@@ -101,7 +101,8 @@ def _inspect_again(
     return inspect_stock(fn, args, kwargs, options)
 
 
-def _everything(metadata: Mapping[str, Any]) -> bool:
+def is_not_a_string(metadata: Mapping[str, Any]) -> bool:
+    """Is this an entry about a compile?  Strings of the log's table are not."""
     return "str" not in metadata
 
 

@@ -327,6 +327,16 @@ class StockCompilation(Shown):
         measured: StockCompilation = perform("measured_stock", self, seconds)
         return measured
 
+    def compile_time(self, *, limit: Seconds = 600.0) -> Any:
+        """What the compile costs: seconds by phase, peak memory, and what stock's caches answer.
+
+        The call is compiled twice, each time in a process of its own and for at most `limit`
+        seconds: with empty caches on disk, and with the caches of the first compile.  If a cache
+        has no entry then, the result says why.  Raises NotRunnable for a loaded compilation, and if
+        a compile fails.
+        """
+        return perform("compile_time", self, limit=limit)
+
     def again(self, *args: Any, **kwargs: Any) -> Any:
         """Call the compiled function with these arguments: was its code reused?  If not, why?
 

@@ -1,8 +1,6 @@
 """The peak memory of a step as the operating system counts it, without a profiler and hooks.
 
-Linux keeps the largest resident size of a process (VmHWM), and sets it to the present size when
-"5" is written to /proc/self/clear_refs.  Every tensor gets pages of its own, which return to the
-system when it is freed.
+Every tensor gets pages of its own, which return to the system when it is freed.
 """
 
 from __future__ import annotations
@@ -19,18 +17,13 @@ from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.isolate import Tell, run_isolated
 from inductor_lab.debug.memory.measure import Step
 from inductor_lab.debug.memory.run_step import run_backward
+from inductor_lab.debug.resident_memory import ResidentPeak
 
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1
 
 
 def can_count() -> bool:
     return Path("/proc/self/clear_refs").exists() and hasattr(ctypes.CDLL(None), "mallopt")
-
-
-def _status(name: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    (line,) = [line for line in lines if line.startswith(f"{name}:")]
-    return int(line.split()[1]) << 10
 
 
 def peak_increase(who: str, fn: Any, args: tuple[Any, ...], own_backward: bool) -> int:
@@ -57,12 +50,11 @@ def peak_increase(who: str, fn: Any, args: tuple[Any, ...], own_backward: bool) 
         lab.release_memory()
         gc.collect()
         libc.malloc_trim(0)
-        before = _status("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        peak = ResidentPeak()
         result = call(*args)
         if not own_backward:
             run_backward(result)
-        return _status("VmHWM") - before
+        return peak.bytes() or 0
 
     ended = run_isolated(work, 600)
     assert ended.how == "returned", (ended, ended.printed)

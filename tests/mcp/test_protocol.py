@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import os
 import subprocess
 import sys
 import time
@@ -65,8 +64,8 @@ def test_an_answer_is_the_document_of_the_command(client: LabClient, folder: Pat
 
 def test_trace_logs_are_compared(client: LabClient, folder: Path) -> None:
     for name, factor in (("before", 2), ("after", 3)):
-        program = (f"import torch; f = torch.compile(lambda x: x.sin() * {factor}, backend='eager');"
-                   " f(torch.ones(3))")  # fmt: skip
+        called = f"lambda x: x.sin() * {factor}, backend='eager'"
+        program = f"import torch; torch.compile({called})(torch.ones(3))"
         env = os.environ | {"TORCH_TRACE": str(folder / name)}
         subprocess.run([sys.executable, "-c", program], env=env, check=True)
     found = client.document("diff", before="before", after="after")

@@ -77,6 +77,8 @@ def test_explain_in_small_pieces(run, file: Path) -> None:
 def test_other_commands_on_a_function(run, file: Path) -> None:
     code, found = run("memory", f"{file}:f")
     assert code == 0 and found["kind"] == "memory" and found["plans"]
+    code, found = run("compile-time", f"{file}:f")
+    assert code == 0 and "fx_graph hit" in found["warm"]["caches"] and found["cold"]["phases"]
     code, found = run("recompiles", f"{file}:f", "--args", "torch.ones(3)",
                       "--args", "(torch.ones(4),)", "--args", "(torch.ones(5),)")  # fmt: skip
     assert code == 0 and found["recompiles"] == 1

@@ -35,6 +35,7 @@ from inductor_lab.debug.memory.parts import HostPart
 from inductor_lab.debug.memory.run_step import State, run_backward, run_step
 from inductor_lab.debug.memory.step_memory import MemoryRun, Who
 from inductor_lab.debug.memory_report import MemoryReport
+from inductor_lab.debug.resident_memory import status_bytes
 from inductor_lab.stock.memory_parts import stock_parts
 from inductor_lab.stock.stock_compilation import StockCompilation
 
@@ -209,10 +210,8 @@ def limit_memory() -> None:
 
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         (free,) = (int(line.split()[1]) << 10 for line in lines if "MemAvailable" in line)
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        (used,) = (int(line.split()[1]) << 10 for line in lines if line.startswith("VmData"))
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
-        wanted = used + free
+        wanted = status_bytes("VmData") + free
         allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(resource.RLIMIT_DATA, (allowed, most))
 

@@ -30,6 +30,7 @@ KINDS: Mapping[str, type] = {
     "comparison": comparison_types.Comparison,
     "compilation": compile_types.Compilation,
     "compile": tool_types.Compile,
+    "compile_time": tool_types.CompileTime,
     "decision": kernel_types.Decision,
     "decisions": kernel_types.Decisions,
     "doctor": command_types.Doctor,

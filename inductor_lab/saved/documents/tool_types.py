@@ -202,6 +202,51 @@ class Calls(TypedDict):
     """The code that they ran."""
 
 
+class PhaseCost(TypedDict):
+    """All runs of one phase of a compile."""
+
+    name: str
+    """The name of the phase in torch."""
+    compiler: str
+    """TorchDynamo, AOTAutograd or TorchInductor."""
+    seconds: float
+    """The time with the phases inside it."""
+    own_seconds: float
+    """The time without them."""
+    calls: int
+    """How often it ran."""
+
+
+class CompileCost(TypedDict):
+    """One compile: the first call and its backward."""
+
+    seconds: float
+    """The time of the call and its backward."""
+    peak_bytes: int | None
+    """By how much it increased the memory of its process; null if that is unknown."""
+    caches: list[str]
+    """What stock's caches answered, in order: `fx_graph hit`."""
+    reasons: list[str]
+    """Why a cache had no entry."""
+    phases: list[PhaseCost]
+    """The phase with the most time of its own first."""
+
+
+class CompileTime(Item):
+    """A cold and a warm compile by stock."""
+
+    kind: Literal["compile_time"]
+    """The kind of the document."""
+    name: str
+    """The name of the function."""
+    torch_version: str
+    """The version of torch."""
+    cold: CompileCost
+    """With empty caches on disk."""
+    warm: CompileCost
+    """In another process, with the caches of the first compile."""
+
+
 class Recompiles(Item):
     """What was compiled while a program ran."""
 
