@@ -18,7 +18,7 @@ from inductor_lab.compiler.accelerators import effective_options
 from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
 from inductor_lab.compiler.autograd.joint import joint_graph, unify_gradient_symbols
 from inductor_lab.compiler.autograd.partition import partition
-from inductor_lab.compiler.base.errors import CompilerDefect, LabError, Stumbled
+from inductor_lab.compiler.base.errors import CompilerDefect, LabError, NotReplayed, Stumbled
 from inductor_lab.compiler.base.garbage import no_collection
 from inductor_lab.compiler.base.observer import Observer, Stopwatch
 from inductor_lab.compiler.base.options import Options
@@ -49,7 +49,7 @@ from inductor_lab.compiler.rewrite.captured.soft_shrinkage import widen_soft_shr
 from inductor_lab.compiler.rewrite.decompose.decomposition_record import decompositions_of
 from inductor_lab.compiler.rewrite.decompose.trace_reuse import Repeats
 from inductor_lab.compiler.rewrite.passes import rewrite
-from inductor_lab.compiler.runtime.cuda_graphs import with_cuda_graphs
+from inductor_lab.compiler.runtime.cuda_graphs import check_required, with_cuda_graphs
 from inductor_lab.compiler.runtime.executable import build_executable
 from inductor_lab.compiler.runtime.prestart import before_lowering
 from inductor_lab.compiler.runtime.rank_failures import report_failure
@@ -127,6 +127,8 @@ class GraphCompiler:
                 self.as_captured = refused(error)
                 if self.as_captured is None:
                     raise
+        if self.options.require_cuda_graphs:
+            raise NotReplayed("a graph has no CUDA graph", todo=str(self.as_captured))
         warn_eager_fallback(self.as_captured)
         return module.forward
 
@@ -210,6 +212,7 @@ class GraphCompiler:
         rewrites = phase("rewrite", to_rewrite, module, name, options, **known)
         lower = partial(lower_graph, changed=loops.add, **known)
         program = phase("lower", lower, rewrites.module, name, options)
+        check_required(program, options)
         facts = ScheduleFacts(options, options.fusion, self.trained)
         planned = phase("schedule", _scheduler(), program, options.fusion, facts, schedule.add)
         kernels = phase("codegen", generate_kernels, planned, options)

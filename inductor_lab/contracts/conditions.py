@@ -4,6 +4,7 @@
     kernels="<= 12"     at most 12
     bytes="80 MB"       at most 80 MB: sizes are limits
     generated="90 %"    at least 90 %: shares are goals
+    cudagraphs="all"    100 %
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from inductor_lab.compiler.base.errors import BadOption
 from inductor_lab.contracts.facts import NAMES
 
 SIZES = ("bytes", "peak")
-SHARES = ("generated",)
+SHARES = ("generated", "cudagraphs")
 UNITS = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "%": 0.01, "": 1.0}
 SIGNS: Mapping[str, Callable[[float, float], bool]] = {
     "==": operator.eq, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
 }
 _TEXT = re.compile(r"\s*(==|<=|>=|<|>)?\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|%)?\s*")
-EXPECTED = 'a number such as 12, or a text such as "<= 12", "80 MB", "90 %"'
+EXPECTED = 'a number such as 12, or a text such as "<= 12", "80 MB", "90 %", "all"'
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Condition:
         """Read a value that the user wrote; raises BadOption for anything else."""
         if isinstance(given, bool) or not isinstance(given, int | float | str):
             raise BadOption(name, given, EXPECTED)
-        found = _TEXT.fullmatch(str(given))
+        found = _TEXT.fullmatch("100 %" if given == "all" and name in SHARES else str(given))
         if found is None:
             raise BadOption(name, given, EXPECTED)
         usual = "<=" if name in SIZES else ">=" if name in SHARES else "=="

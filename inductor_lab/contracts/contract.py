@@ -86,9 +86,10 @@ def compiles(
                 yield block, torch.randn(n, 64)
 
     `graphs`, `breaks`, `recompiles`, `kernels`, `library_calls` are counts; `bytes` and `peak` are
-    limits (`"80 MB"`), `generated` is a share (`"90 %"`).  Without any of them the facts that
-    `pytest --compile-snapshot` recorded must be the same.  `agrees="eager"` compares the result and
-    the arguments of the first call with eager mode.  `compiler="stock"` checks stock torch.compile.
+    limits (`"80 MB"`), `generated` and `cudagraphs` are shares (`"90 %"`, `"all"`).  Without any of
+    them the facts that `pytest --compile-snapshot` recorded must be the same.  `agrees="eager"`
+    compares the result and the arguments of the first call with eager mode.  `compiler="stock"`
+    checks stock torch.compile.
 
     Raises ContractBroken, an AssertionError, which names the lines that differ from the last run
     that passed; BadOption for an unknown condition.

@@ -15,9 +15,11 @@ from inductor_lab.compiler.capture.capture import Capture
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.records import CompiledPart, Record
 from inductor_lab.compiler.schedule.schedule import Group
+from inductor_lab.debug.explore.cuda_graph_report import cuda_graphs
 from inductor_lab.stock.stock_compilation import StockCompilation, StockPart
 
-NAMES = ("graphs", "breaks", "recompiles", "kernels", "library_calls", "bytes", "generated", "peak")
+NAMES = ("graphs", "breaks", "recompiles", "kernels", "library_calls", "bytes", "generated", "peak",
+         "cudagraphs")  # fmt: skip
 """The facts, in the order in which messages list them."""
 
 
@@ -27,8 +29,9 @@ class Facts:
 
     counts   by name (see `NAMES`).  `bytes` are read and written by all kernels and library calls,
              `generated` is the share of generated kernels, 0 to 1, `peak` the largest number of
-             bytes of intermediates and outputs that are alive at the same time.  Stock
-             `torch.compile` reports neither `bytes` nor `peak`.
+             bytes of intermediates and outputs that are alive at the same time, `cudagraphs` the
+             share of parts that are replayed as CUDA graphs.  Stock `torch.compile` reports neither
+             `bytes` nor `peak`.
     lines    what each line of the user causes, `"kernel: y = x.softmax(-1)"`, and how often
     source   the lines of the compiled function
     """
@@ -62,6 +65,8 @@ def facts_of(compiled: Record | StockCompilation) -> Facts:
     kernels = sum(n for line, n in calls.items() if line.startswith("kernel"))
     counts["kernels"], counts["library_calls"] = kernels, calls.total() - kernels
     counts["generated"] = kernels / calls.total() if calls else 1.0
+    replayed = [part.replayed for part in cuda_graphs(compiled).parts]
+    counts["cudagraphs"] = sum(replayed) / len(replayed) if replayed else 0.0
     source = tuple(line.strip() for line in compiled.source.text.splitlines() if line.strip())
     return Facts(counts, lines + calls, source)
 

@@ -61,8 +61,8 @@ def inspect_stock(
 ) -> StockCompilation:
     """Compile `fn` with stock `torch.compile`, run it once, and return what stock reported.
 
-    Of the options, only `mode`, `fullgraph` and `dynamic` apply.  Stock's caches are not used, so
-    that scheduling and code generation run.  Exceptions are passed on.
+    Of the options, only `mode`, `fullgraph`, `dynamic` and `require_cuda_graphs` apply.  Stock's
+    caches are not used, so that scheduling and code generation run.  Exceptions are passed on.
     """
     watch = Stopwatch(also=observer)
     dynamic = options.dynamic
@@ -80,7 +80,7 @@ def inspect_stock(
         stock_graph(one, hints, f"graph{number}")
         for number, one in enumerate(one for one in found.values() if one.captured)
     )
-    return StockCompilation(
+    compilation = StockCompilation(
         name=getattr(fn, "__name__", type(fn).__name__),
         source=function_source(fn),
         capture=record.capture(tuple(graph.captured for graph in graphs)),
@@ -93,6 +93,9 @@ def inspect_stock(
         call=call,
         as_captured=tuple(captured),
     )
+    if options.require_cuda_graphs:
+        compilation.cuda_graphs(require=True)
+    return compilation
 
 
 def _inspect_again(

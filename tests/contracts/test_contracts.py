@@ -11,7 +11,7 @@ import torch
 import inductor_lab as lab
 from inductor_lab.compiler.base.errors import BadArguments, BadOption
 from inductor_lab.contracts import contract
-from inductor_lab.contracts.conditions import Condition
+from inductor_lab.contracts.conditions import Condition, read_all
 from inductor_lab.contracts.contract import Contract, ContractBroken, Place
 from tests.contracts.regressions import ONE, REGRESSIONS, Regression, pointwise, softmax
 
@@ -62,6 +62,9 @@ def test_conditions() -> None:
     assert str(Condition.read("bytes", "80 MB")) == "bytes <= 80.0 MB"
     assert str(Condition.read("generated", "90 %")) == "generated >= 90.0 %"
     assert Condition.read("kernels", "<= 3").holds(2) and not Condition.read("kernels", 3).holds(2)
+    assert str(Condition.read("cudagraphs", "all")) == "cudagraphs >= 100.0 %"
+    with pytest.raises(BadOption, match="kernels"):
+        Condition.read("kernels", "all")
     for wrong in ("many", True, None, "3 apples", -1, "=> 3"):
         with pytest.raises(BadOption, match="kernels"):
             Condition.read("kernels", wrong)
@@ -71,6 +74,16 @@ def test_conditions() -> None:
         lab.compiles(agrees="aten")
     with pytest.raises(BadOption, match="compiler"):
         lab.compiles(compiler="gcc")
+
+
+def test_replayed_parts_are_a_share() -> None:
+    for mode, share in (("default", 0.0), ("reduce-overhead", 1.0)):
+        one = Contract(read_all({"graphs": 1}), "", "inductor_lab",
+                       {"mode": mode, "target": "cuda:90"})  # fmt: skip
+        assert one.check([(softmax, *ONE[0])]).counts["cudagraphs"] == share
+    with pytest.raises(ContractBroken, match=r"cudagraphs >= 100.0 %: it is 0.0 %"):
+        wanted = read_all({"cudagraphs": "all"})
+        Contract(wanted, "", "inductor_lab", {}).check([(softmax, *ONE[0])])
 
 
 def test_a_test_can_return_its_call_or_yield_several() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import inductor_lab as lab
-from inductor_lab.compiler.base.errors import NothingToChange
+from inductor_lab.compiler.base.errors import NothingToChange, NotReplayed
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.ir.program import LoopProgram
 from inductor_lab.compiler.runtime import cuda_graphs
@@ -198,3 +198,31 @@ def test_other_modes_and_cpu_programs_are_not_recorded() -> None:
     cpu = lab.inspect(torch.mul, x, x).graphs[0].forward.loops
     assert with_cuda_graphs(product, cpu, Options(mode="reduce-overhead")) is product
     assert cuda_graphs.MODES == ("reduce-overhead", "max-autotune")
+
+
+def test_a_required_cuda_graph_is_an_error_if_it_is_missing(tapes: list[Tape]) -> None:
+    required = {"mode": "reduce-overhead", "require_cuda_graphs": True}
+    x = torch.randn(4, 4)
+    with pytest.raises(NotReplayed, match="no tensor is on a CUDA GPU"):
+        lab.inspect(torch.sin, x, options=required)
+    with pytest.raises(NotReplayed, match='mode is "default"'):
+        lab.inspect(torch.sin, x, options={"require_cuda_graphs": True})
+    assert lab.inspect(torch.sin, x, options={**required, "target": "cuda:90"}).cuda_graphs()
+    for compiler in ("inductor_lab", "stock"):
+        with pytest.raises(NotReplayed):
+            lab.inspect(lambda x: x.sin() + 3, x, options=required, compiler=compiler)
+
+
+def test_a_graph_in_eager_mode_has_no_cuda_graph() -> None:
+    required = {"mode": "reduce-overhead", "require_cuda_graphs": True, "target": "cuda:90"}
+    with pytest.raises(NotReplayed, match="runs in eager mode"):
+        x = torch.ones(12)[1:]
+        lab.inspect(lambda x: x.as_strided((2,), (1,), 5) * 2, x, options=required)
+
+
+def test_a_required_replay_that_is_impossible_at_a_call(tapes: list[Tape]) -> None:
+    run, x, w = made(require_cuda_graphs=True), torch.randn(4, 4), torch.randn(4, 4)
+    held = [run([x, w]) for _ in range(4)]
+    with pytest.raises(NotReplayed, match="the results of all 3 recordings are still in use"):
+        run([x, w])
+    assert len(held) == 4

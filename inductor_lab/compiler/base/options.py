@@ -64,6 +64,9 @@ class Options:
                     without running (Triton programs for CPU example tensors)
     language        None: C++ for CPU tensors and Triton for GPUs; `"triton"` on CPU runs Triton's
                     interpreter
+    require_cuda_graphs  raise NotReplayed where a part of a call is not replayed as a CUDA graph:
+                    at compile time, or at a call if the reason is known only then; needs one of
+                    the modes that record them
     strict          raise MissingLowering where an op would fall back to ATen for lack of a lowering
     memory_budget   1 saves what the min-cut chooses, 0 recomputes everything recomputable
     rewrites_off    names of rewrite passes or rules to leave out
@@ -98,6 +101,7 @@ class Options:
     fullgraph: bool = False
     target: str | None = None
     language: Literal["cpp", "triton"] | None = None
+    require_cuda_graphs: bool = False
     strict: bool = False
     memory_budget: float = 1.0
     rewrites_off: tuple[str, ...] = ()

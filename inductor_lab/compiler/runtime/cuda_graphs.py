@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from sys import getrefcount
 from typing import Any
 
 import torch
 
-from inductor_lab.compiler.base.errors import NothingToChange
+from inductor_lab.compiler.base.errors import NothingToChange, NotReplayed
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
 from inductor_lab.compiler.torch_door.torch_api import mark_boxed, reinterpret, storage_references
@@ -36,8 +36,7 @@ MOST_ADDRESSES = 3
 
 def with_cuda_graphs(call: Call, program: LoopProgram, options: Options) -> Call:
     """Return `call`, with CUDA graphs if the options request them and the program allows them."""
-    devices = {b.device for b in program.buffers.values()}
-    if options.mode not in MODES or not any(d.startswith("cuda") for d in devices):
+    if not_requested(_devices(program), options.mode):
         return call
     if reason := why_not(program):
         warn_unused(f"{program.name} is launched without a CUDA graph: {reason}")
@@ -52,15 +51,36 @@ def with_cuda_graphs(call: Call, program: LoopProgram, options: Options) -> Call
         stream = torch.cuda.current_stream().cuda_stream
         key = (stream, torch.is_inference_mode_enabled(), *numbers)
         if key not in recordings:
-            recordings[key] = Recordings(call, program.name, written)
+            required = options.require_cuda_graphs
+            recordings[key] = Recordings(call, program.name, written, required)
         return recordings[key](args)
 
     return mark_boxed(replayed)
 
 
+def check_required(program: LoopProgram, options: Options) -> None:
+    """Raise NotReplayed if the options require CUDA graphs and this program has none."""
+    if options.require_cuda_graphs:
+        reason = not_requested(_devices(program), options.mode) or why_not(program)
+        if reason:
+            raise NotReplayed(f"{program.name} is not replayed as a CUDA graph", todo=reason)
+
+
+def not_requested(devices: Iterable[str], mode: str) -> str:
+    """Why CUDA graphs are not even tried: the mode, or no tensor on a GPU; "" if they are."""
+    if mode not in MODES:
+        return f'mode is "{mode}"; mode="reduce-overhead" requests CUDA graphs'
+    on_gpu = any(device.startswith("cuda") for device in devices)
+    return "" if on_gpu else "no tensor is on a CUDA GPU"
+
+
+def _devices(program: LoopProgram) -> set[str]:
+    return {buffer.device for buffer in program.buffers.values()}
+
+
 def why_not(program: LoopProgram) -> str | None:
     """Return why a program cannot be recorded, or None."""
-    devices = sorted({b.device for b in program.buffers.values()})
+    devices = sorted(_devices(program))
     if len(devices) > 1:
         return f"it uses several devices, {', '.join(devices)}"
     if program.callees:
@@ -85,6 +105,7 @@ def warn_unused(reason: str) -> None:
 class Recordings:
     """The recordings of one graph for given sizes on one stream; `written` inputs are not copied.
 
+    required  raise NotReplayed for a call after the first ones that is not replayed
     seen     the addresses that each input tensor has had
     moving   the positions of the inputs that are copied
     """
@@ -92,6 +113,7 @@ class Recordings:
     call: Call
     name: str
     written: frozenset[int]
+    required: bool = False
     calls: int = 0
     seen: dict[int, set[int]] = field(default_factory=dict)
     moving: set[int] = field(default_factory=set)
@@ -117,7 +139,11 @@ class Recordings:
         self.calls += 1
         if self._notice(addresses):
             return None
-        if self.calls <= WARM_CALLS or len(self.made) >= MOST_RECORDINGS:
+        if self.calls <= WARM_CALLS:
+            return None
+        if len(self.made) >= MOST_RECORDINGS:
+            if self.required:
+                self._give_up(f"the results of all {MOST_RECORDINGS} recordings are still in use")
             return None
         try:
             self.made.append(record(self.call, args, addresses))
@@ -143,6 +169,8 @@ class Recordings:
     def _give_up(self, reason: str) -> None:
         self.given_up = True
         self.made.clear()
+        if self.required:
+            raise NotReplayed(f"{self.name} is not replayed as a CUDA graph", todo=reason)
         warn_unused(f"{self.name} is launched without a CUDA graph: {reason}")
 
 

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from inductor_lab.compiler.base.display import Documented
 from inductor_lab.compiler.base.errors import NotReplayed
 from inductor_lab.compiler.records import CompiledGraph, CompiledPart, Record
-from inductor_lab.compiler.runtime.cuda_graphs import MODES, why_not
+from inductor_lab.compiler.runtime.cuda_graphs import MODES, not_requested, why_not
 from inductor_lab.stock.stock_compilation import StockCompilation, StockGraph, StockPart
-
-NOT_ON_GPU = "no tensor is on a CUDA GPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +75,8 @@ def _reason(part: CompiledPart | StockPart, mode: str | None) -> str:
     else:
         devices = {buffer.device for buffer in part.schedule.program.buffers.values()}
         against = why_not(part.schedule.program) or ""
-    if mode is not None and mode not in MODES:
-        return f'mode is "{mode}"; mode="reduce-overhead" requests CUDA graphs'
-    if not any(device.startswith("cuda") for device in devices):
-        return NOT_ON_GPU if not against else f"{NOT_ON_GPU} ({against})"
+    if asked := not_requested(devices, mode or MODES[0]):
+        return f"{asked} ({against})" if against else asked
     if not against and mode is None:
         return "unknown: a saved file has no mode"
     return against
