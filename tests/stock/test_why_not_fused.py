@@ -118,6 +118,20 @@ def test_lines_mean_all_their_values(attended):
     assert len(answer.pairs) > 10 and str(answer).count(": not fused") == len(answer.pairs)
 
 
+def test_several_pairs_are_short(attended):
+    """The rules that refuse, the largest saving first, and each meaning once."""
+    listed = attended.why_not_fused(ours=False)
+    text = str(listed)
+    assert text.count("\n\n") == len(listed.pairs) > 3 and " ok" not in text
+    means = [line for line in text.splitlines() if line.startswith("            means: ")]
+    assert means and len(means) == len(set(means))
+    saved = [int(found) for found in re.findall(r"saves (\d+) B of memory traffic", text)]
+    assert saved == sorted(saved, reverse=True)
+    one = str(attended.why_not_fused(listed.pairs[0].decision.producer,
+                                     listed.pairs[0].decision.consumer, ours=False))  # fmt: skip
+    assert "means: " in one
+
+
 def test_our_compiler_answers_the_same_pair(attended):
     answer = attended.why_not_fused("buf8", "buf9", measure=0.05)  # a product, and its cumsum
     (pair,) = answer.pairs

@@ -15,7 +15,7 @@ from inductor_lab.bench.timing import compare
 from inductor_lab.compiler.base.display import Documented, bytes_text, counted
 from inductor_lab.compiler.base.errors import BadArguments, UnknownName, unknown_name
 from inductor_lab.compiler.records import Record
-from inductor_lab.compiler.schedule.schedule import Decision
+from inductor_lab.compiler.schedule.schedule import Decision, Verdict
 from inductor_lab.compiler.schedule.text import decision_text
 from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.explore.fused_parts import Computed, FusedPart, apart, parts_of
@@ -81,6 +81,11 @@ class FusedPair:
         return self.decision.fused
 
     def __str__(self) -> str:
+        return self.text(self.decision.verdicts, set())
+
+    def text(self, verdicts: Sequence[Verdict], explained: set[tuple[str, str]]) -> str:
+        """The text with these verdicts, and without the meanings in `explained`, to which it adds
+        those that it prints."""
         head, saves, *rules = decision_text(self.decision).split("\n")
         lines = [f"{self.part}: {head}", saves]
         here, there = self.kernels
@@ -89,8 +94,15 @@ class FusedPair:
             lines.append(f"  both in {here}{apart}")
         else:
             lines.append(f"  in {here or 'no kernel'} and {there or 'no kernel'}")
-        for rule, (meaning, cure) in zip(rules, self.meanings, strict=True):
+        for verdict, rule, (meaning, cure) in zip(
+            self.decision.verdicts, rules, self.meanings, strict=True
+        ):
+            if verdict not in verdicts:
+                continue
             lines.append(rule)
+            if (meaning, cure) in explained:
+                continue
+            explained.add((meaning, cure))
             lines += [f"            means: {meaning}"] if meaning else []
             lines += [f"            to fuse: {cure}"] if cure else []
         lines += [f"  {self.ours}"] if self.ours is not None else []
@@ -122,8 +134,17 @@ class WhyNotFused(Documented):
         return f"WhyNotFused({self.name}: {fused} of {counted(len(self.pairs), 'pair')} fused)"
 
     def __str__(self) -> str:
+        """The pair that would save the most bytes first.  Of several pairs only the rules that
+        refuse are printed, and what a rule means is printed once."""
         head = f"{self.name}, compiled by {self.compiler}: {counted(len(self.pairs), 'pair')}"
-        return "\n\n".join([head, *map(str, self.pairs)])
+        if len(self.pairs) == 1:
+            return f"{head}\n\n{self.pairs[0]}"
+        explained: set[tuple[str, str]] = set()
+        texts = [head]
+        for pair in sorted(self.pairs, key=lambda pair: -pair.decision.bytes_saved):
+            refused = [verdict for verdict in pair.decision.verdicts if verdict.reason is not None]
+            texts.append(pair.text(refused, explained))
+        return "\n\n".join(texts)
 
     def to_dict(self) -> dict[str, Any]:
         """A `decision` document for one pair that was asked about, else `decisions`."""
