@@ -43,3 +43,30 @@ def test_two_devices_are_not_replayed_by_ours():
     found = lab.inspect(lambda a, b: (a.sin(), b.cos()), x, x.cpu(), options=OVERHEAD)
     (part,) = found.cuda_graphs().parts
     assert "several devices" in part.reason
+
+
+REQUIRED = {**OVERHEAD, "require_cuda_graphs": True}
+
+
+def test_required_graphs_are_replayed():
+    x = torch.ones(64, 32, device="cuda")
+    fast = torch.compile(smooth, backend="inductor_lab", options=REQUIRED)
+    for _ in range(5):
+        result = fast(x)
+        assert torch.allclose(result, smooth(x), atol=1e-5)
+        del result
+    assert lab.inspect(smooth, x, compiler="stock", options=REQUIRED).cuda_graphs().all_replayed
+
+
+def test_a_required_graph_that_is_missing_is_an_error():
+    x = torch.ones(64, 32, device="cuda")
+    with pytest.raises(NotReplayed, match="mutated inputs"):
+        lab.inspect(writes, x, compiler="stock", options=REQUIRED)
+    with pytest.raises(NotReplayed, match="several devices"):
+        lab.inspect(lambda a, b: (a.sin(), b.cos()), x, x.cpu(), options=REQUIRED)
+    fast = torch.compile(lambda x: x.sin() + 5, backend="inductor_lab", options=REQUIRED)
+    held = []
+    with pytest.raises(NotReplayed, match="still in use"):
+        for _ in range(8):
+            held.append(fast(x))
+    assert len(held) == 4
