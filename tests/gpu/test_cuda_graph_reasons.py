@@ -50,7 +50,7 @@ REQUIRED = {**OVERHEAD, "require_cuda_graphs": True}
 
 def test_required_graphs_are_replayed():
     x = torch.ones(64, 32, device="cuda")
-    fast = torch.compile(smooth, backend="inductor_lab", options=REQUIRED)
+    fast = lab.compile(smooth, options=REQUIRED)
     for _ in range(5):
         result = fast(x)
         assert torch.allclose(result, smooth(x), atol=1e-5)
@@ -64,7 +64,7 @@ def test_a_required_graph_that_is_missing_is_an_error():
         lab.inspect(writes, x, compiler="stock", options=REQUIRED)
     with pytest.raises(NotReplayed, match="several devices"):
         lab.inspect(lambda a, b: (a.sin(), b.cos()), x, x.cpu(), options=REQUIRED)
-    fast = torch.compile(lambda x: x.sin() + 5, backend="inductor_lab", options=REQUIRED)
+    fast = lab.compile(lambda x: x.sin() + 5, options=REQUIRED)
     held = []
     with pytest.raises(NotReplayed, match="still in use"):
         for _ in range(8):
