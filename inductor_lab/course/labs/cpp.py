@@ -213,7 +213,7 @@ class Shared:
         return f"shares({self.count}, threads={self.threads}, line={self.line})"
 
 
-@exercise("6.4", "Shares of threads", "分给各个线程", points=2)
+@exercise("6.4", "Divide iterations among threads", "分给各个线程", points=2)
 class Shares(Exercise):
     """`shares(count, threads, line)`: (begin, end) of each thread, no line in two of them."""
 
@@ -348,7 +348,7 @@ class TileSizes(Exercise):
 # ---- a pass over the real tree ------------------------------------------------------------------
 
 
-@exercise("6.6", "A pass over the tree", "在循环树上写一遍 pass", points=3, limit=90.0)
+@exercise("6.6", "A pass over the tree", "循环树上的 pass", points=3, limit=90.0)
 class Interchange(Exercise):
     """`interchange(tree)`: the loops in an order in which stores lie side by side."""
 

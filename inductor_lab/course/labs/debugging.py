@@ -243,7 +243,7 @@ OPERATIONS: dict[str, Callable[[float, float], float]] = {
 }
 
 
-@exercise("10.4", "Where was this NaN born?", "这个 NaN 生于何处", points=1)
+@exercise("10.4", "Where does a NaN first appear?", "NaN 最先出现在哪里", points=1)
 class Births(Exercise):
     """`born(reads, values)`: the nodes that are NaN though nothing that they read is."""
 
@@ -313,7 +313,7 @@ class _OfBugs(Exercise):
         raise NotImplementedError
 
 
-@exercise("10.5", "Seeded bugs, by blame", "用 blame 找出植入的错误", points=3, limit=60.0)
+@exercise("10.5", "Seeded bugs, by blame", "用 blame 找出注入的错误", points=3, limit=60.0)
 class ByBlame(_OfBugs):
     """`findings()`: one's name, and for each bug the stage, and the line of the program."""
 
@@ -367,7 +367,7 @@ def _differ(one: Sequence[Any], other: Sequence[Any]) -> tuple[int, Any, Any] | 
     return None
 
 
-@exercise("10.6", "Seeded bugs, by eye", "用眼睛解释植入的错误", points=4, limit=120.0)
+@exercise("10.6", "Explain the seeded bugs", "解释注入的错误", points=4, limit=120.0)
 class ByEye(_OfBugs):
     """`models()`: one's name, and for each bug a function in torch that computes what the faulty
     code computes."""

@@ -91,7 +91,7 @@ class _Decomposition(Exercise):
         return matrices(say("row by row"), right, mine)
 
 
-@exercise("2.1", "Softmax of simple operators", "用简单算子写 softmax", points=2)
+@exercise("2.1", "Softmax with simple operators", "用简单算子写 softmax", points=2)
 class Softmax(_Decomposition):
     """`softmax(x)` along each row; large numbers must not overflow."""
 
@@ -101,7 +101,7 @@ class Softmax(_Decomposition):
         return torch.softmax(case, -1)
 
 
-@exercise("2.2", "Layer norm of simple operators", "用简单算子写 layer norm", points=2)
+@exercise("2.2", "Layer norm with simple operators", "用简单算子写 layer norm", points=2)
 class LayerNorm(_Decomposition):
     """`layer_norm(x)` of each row, without weights, eps 1e-5."""
 
@@ -109,7 +109,7 @@ class LayerNorm(_Decomposition):
         return torch.nn.functional.layer_norm(case, case.shape[-1:])
 
 
-@exercise("2.3", "logsumexp, up to infinity", "logsumexp，直到无穷", points=3)
+@exercise("2.3", "logsumexp, also for infinity", "logsumexp，包括无穷大", points=3)
 class LogSumExp(_Decomposition):
     """`logsumexp(x)` along each row; infinities of both signs are values like any other."""
 
@@ -139,7 +139,7 @@ class Table:
         return [primitive for name in self.operators for primitive in of(name)]
 
 
-@exercise("2.4", "Decompose until nothing is left to do", "分解到底", points=2)
+@exercise("2.4", "Decompose completely", "完全分解", points=2)
 class Decompose(Exercise):
     """`decompose(operators, table)`: the primitive operators, in order."""
 

@@ -262,7 +262,7 @@ class Enough(_OnForwards):
         return say("you say it is enough, but {m} cannot be had", m=missing)
 
 
-@exercise("3.4", "The cheapest cut", "最小割", points=3, limit=60.0)
+@exercise("3.4", "The minimum cut", "最小割", points=3, limit=60.0)
 class Cheapest(_OnForwards):
     """`cheapest(values)`: the names to save that are enough and take the fewest bytes."""
 

@@ -37,7 +37,7 @@ def number(found: Any) -> str | None:
 # ---- summaries ----------------------------------------------------------------------------------
 
 
-@exercise("11.1", "A middle that holds", "稳得住的中间值", points=1)
+@exercise("11.1", "A robust middle", "稳健的中间值", points=1)
 class Middle(Exercise):
     """`middle(samples)`: as many samples at or above it as at or below it."""
 
@@ -266,7 +266,7 @@ class Deal:
         return f"pays_after({self.compile}, {self.before}, {self.after})"
 
 
-@exercise("11.7", "Does it pay?", "划算吗", points=1)
+@exercise("11.7", "Does compilation save time?", "编译节省时间吗", points=1)
 class Pays(Exercise):
     """`pays_after(compile, before, after)`: the fewest calls after which compiling has saved time.
 

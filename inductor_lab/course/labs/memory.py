@@ -364,7 +364,7 @@ class Kernel:
         return f"roof({self.flops}, {self.nbytes}, flop_rate={self.flop_rate}, rate={self.rate})"
 
 
-@exercise("8.6", "Two roofs", "Roofline 的两个上限", points=2)
+@exercise("8.6", "The two limits of the roofline", "屋顶线的两个上限", points=2)
 class Roofs(Exercise):
     """`roof(flops, nbytes, flop_rate, rate)`: (least seconds, "memory" or "compute")."""
 

@@ -103,7 +103,7 @@ class Message:
         return f"sent({self.kind!r}, {self.nbytes}, {self.ranks})"
 
 
-@exercise("13.2", "Bytes on the wire", "线上的字节", points=1)
+@exercise("13.2", "How many bytes are sent", "发送多少字节", points=1)
 class OnTheWire(Exercise):
     """`sent(kind, nbytes, ranks)`: bytes that each rank sends at the least."""
 
@@ -245,7 +245,7 @@ def is_order(order: tuple[str, ...], steps: Steps) -> bool:
     return all(need in order[:at] for at, name in enumerate(order) for need in steps[name][2])
 
 
-@exercise("13.4", "Hide the wire", "藏起通信", points=3, limit=60.0)
+@exercise("13.4", "Hide communication", "掩盖通信", points=3, limit=60.0)
 class Hidden(Exercise):
     """`order(steps)`: names of steps, in an order that ends as early as any."""
 
@@ -385,7 +385,7 @@ class Sequences:
                          for r, b in enumerate(self.begun))  # fmt: skip
 
 
-@exercise("13.6", "Who waits for ever?", "谁会永远等下去？", points=2)
+@exercise("13.6", "Why does a job hang?", "任务为什么卡住？", points=2)
 class Parting(Exercise):
     """`parting(begun)`: the place of the first collective that is not the same on all ranks."""
 

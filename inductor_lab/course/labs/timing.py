@@ -85,7 +85,7 @@ class PerCall(_Timed):
         return case.seconds[0]
 
 
-@exercise("11.3", "In turns", "轮流计时", points=3)
+@exercise("11.3", "Interleaved timing", "交替计时", points=3)
 class InTurns(_Timed):
     """`times_as_long(first, second, clock)`: how many times as long as the second the first takes.
 
@@ -132,7 +132,7 @@ def harms(benchmark: Callable[..., float], trouble: str) -> bool:
     return not 0.9 < said(benchmark, trouble) < 1.1
 
 
-@exercise("11.5", "Five benchmarks", "五个测试", points=3, limit=60.0)
+@exercise("11.5", "Five benchmarks", "五个基准测试", points=3, limit=60.0)
 class Five(Exercise):
     """`harmed()`: for each benchmark, the list of troubles that it does not withstand."""
 

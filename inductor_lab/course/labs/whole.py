@@ -189,7 +189,7 @@ def _with_rule(solution: Any, case: Any) -> Any:
     return program
 
 
-@exercise("12.5", "A rule that pays", "一条划算的改写规则", points=4, limit=120.0)
+@exercise("12.5", "A rule that saves work", "一条减少工作量的改写规则", points=4, limit=120.0)
 class Pays(Exercise):
     """`rule(node, edit)`: the mean over rows goes before the product; None for any other mean."""
 
