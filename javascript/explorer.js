@@ -146,6 +146,20 @@ export class Explorer {
     else for (const slot of this.slots) if (!shown.includes(slot)) this.fill(slot, slot.id);
   }
 
+  /**
+   * Replace panes of the document, and show the first one.
+   *
+   * @param {Record<string, Pane>} panes
+   */
+  replacePanes(panes) {
+    Object.assign(this.doc.panes, panes);
+    this.fillRail();
+    const ids = Object.keys(panes);
+    const shown = this.slots.filter((slot) => ids.includes(slot.id));
+    for (const slot of shown) this.fill(slot, slot.id);
+    if (!shown.length) this.fill(this.slots[1] || this.slots[0], ids[0]);
+  }
+
   /** @param {string} title */
   removeGroup(title, settle = true) {
     const gone = this.doc.groups.find((group) => group.title === title);

@@ -1,4 +1,4 @@
-// What if: change options, recompile, and show the differences.
+// What if: change options, recompile, and show the differences; requests for measurements.
 
 import { countSeconds, html, refill } from "./dom.js";
 import { say } from "./say.js";
@@ -7,7 +7,10 @@ import { say } from "./say.js";
 
 /** @typedef {[producer: string, consumer: string, part: string]} Pair */
 
-/** The bar under the header: the current changes, the list of changes, and the verdict. */
+/**
+ * The bar under the header: the current changes, the list of changes, measurements, and the verdict.
+ * A document without `switches` (a compilation by stock) has measurements only.
+ */
 export class WhatIf {
   /**
    * @param {Explorer} explorer
@@ -24,12 +27,27 @@ export class WhatIf {
     this.verdict = html("span", { class: "lab-verdict", role: "status" });
     this.chips = html("span", { class: "lab-chips" });
     this.choice = this.chooser();
+    const bench = this.measureButton("bench", "bench",
+      say("benchmark against eager and stock torch.compile (lab.bench)"));
+    const changes = [html("span", { class: "lab-whatif-title" }, say("What if")), this.chips,
+      this.choice, bench];
     this.element = html("div", { class: "lab-whatif" },
-      html("span", { class: "lab-whatif-title" }, say("What if")), this.chips, this.choice,
-      html("button", {
-        type: "button", title: say("benchmark against eager and stock torch.compile (lab.bench)"),
-        onclick: () => this.showMore({ show: "bench" }, "measuring; this also compiles with stock"),
-      }, say("bench")), this.verdict);
+      explorer.doc.switches.length ? changes : null,
+      this.measureButton("step memory", "memory",
+        say("memory of one step with eager mode, stock and inductor_lab (lab.memory)")),
+      this.verdict);
+  }
+
+  /**
+   * @param {string} label
+   * @param {string} show the request
+   * @param {string} title
+   */
+  measureButton(label, show, title) {
+    return html("button", {
+      type: "button", title,
+      onclick: () => this.showMore({ show }, "measuring; this also compiles with stock"),
+    }, say(label));
   }
 
   chooser() {
@@ -144,7 +162,8 @@ export class WhatIf {
   }
 
   /**
-   * Request more panes for the changed code; returns the title of their group, null if it failed.
+   * Request more panes for the changed code; returns the title of their group, null if it failed or
+   * if they replace panes of the document.
    *
    * @param {Request} request
    */
@@ -155,9 +174,10 @@ export class WhatIf {
     done();
     if (number !== this.asked) return null;
     this.verdict.textContent = say(answer.error || "");
-    if (!answer.title || !answer.panes) return null;
-    this.explorer.addGroup(answer.title, answer.panes);
-    return answer.title;
+    if (!answer.panes) return null;
+    if (answer.title) this.explorer.addGroup(answer.title, answer.panes);
+    else this.explorer.replacePanes(answer.panes);
+    return answer.title || null;
   }
 
   merged() {

@@ -199,13 +199,15 @@ def roofline_chart(steps: Sequence[StepTime], limits: Ceilings) -> Tree | None:
 # ---- pieces ------------------------------------------------------------------------------------
 
 
-def chart_page(title: str, height: float, body: Sequence[Tree]) -> Tree:
-    """A chart of these parts, `WIDTH` wide, with its style."""
+def chart_page(
+    title: str, height: float, body: Sequence[Tree], width: float = WIDTH
+) -> Tree:
+    """A chart of these parts with its style."""
     text = description(text_of(tip) for part in body for tip in tips(part))
     attributes = {
         "class": "lab-chart", "xmlns": "http://www.w3.org/2000/svg", "role": "img",
-        "aria-label": title, "width": WIDTH, "height": f"{height:.0f}",
-        "viewBox": f"0 0 {WIDTH} {height:.0f}",
+        "aria-label": title, "width": f"{width:.0f}", "height": f"{height:.0f}",
+        "viewBox": f"0 0 {width:.0f} {height:.0f}",
     }  # fmt: skip
     return element("svg", attributes, element("desc", {}, text), element("style", {}, STYLE), *body)
 

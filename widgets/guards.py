@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inductor_lab.compiler.capture.capture import Capture, Guard, readable_source
 from inductor_lab.compiler.step_time import duration
+from inductor_lab.debug.explore.what_if import Inspected
 from inductor_lab.debug.recompiles.call_again import call_with_edits, predict_call
 from inductor_lab.debug.recompiles.watch_recompiles import recompiles
 from inductor_lab.notebook.language import say
@@ -15,9 +16,6 @@ from inductor_lab.widgets.conditions import Condition, condition_of, entry_guard
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.shapes import GuardEntry, GuardsView, View
 from inductor_lab.widgets.views import empty_view, row, table_view
-
-if TYPE_CHECKING:
-    from inductor_lab.api.compilation import Compilation
 
 _MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['(\w+)'\]")
 
@@ -97,7 +95,7 @@ def named(source: str) -> str:
     return _MEMBER.sub(r".\1", readable_source(source))
 
 
-def answer_prediction(compilation: Compilation, edits: Any) -> dict[str, Any]:
+def answer_prediction(compilation: Inspected, edits: Any) -> dict[str, Any]:
     """What a call with edited inputs would do, by the guards of all versions compiled so far.
 
     {hit, reasons}: the compile id of the version that would run, or null; the failing guard of each
@@ -107,7 +105,7 @@ def answer_prediction(compilation: Compilation, edits: Any) -> dict[str, Any]:
     return {} if found is None else {"hit": found.hit, "reasons": dict(found.reasons)}
 
 
-def answer_again(compilation: Compilation, edits: Any, links: Links) -> dict[str, Any]:
+def answer_again(compilation: Inspected, edits: Any, links: Links) -> dict[str, Any]:
     """Call with edited inputs: the verdict, the guards of newly compiled code, and the row for the
     list of calls."""
     with recompiles() as seen:

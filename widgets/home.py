@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from inductor_lab.api.compilation import Compilation
     from inductor_lab.debug.explore.steps import Steps
     from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
+    from inductor_lab.stock.stock_compilation import StockCompilation
     from inductor_lab.widgets.links import Links
     from inductor_lab.widgets.live import Connection
 
@@ -47,7 +48,7 @@ def in_notebook(module: str) -> Any:
         return None
 
 
-def connect(compilation: Compilation, links: Links) -> Connection | None:
+def connect(compilation: Compilation | StockCompilation, links: Links) -> Connection | None:
     """A connection for an explorer in HTML; None if it cannot be live."""
     if compilation.call is None or not in_kernel() or wants_view():
         return None

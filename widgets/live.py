@@ -12,9 +12,12 @@ comparison; Python answers `{id, error}`, or
                                                {id, verdict, panes}
     "ladder" (of `target`), "assembly"         {id, title, panes}, compiled with the `changes`
     "bench"                                    {id, title, panes}, measured with the `changes`
+    "memory"                                   {id, panes}: of the document, with the `changes`
     "again" (with `edits` of the inputs)       {id, verdict, entry, call}
     "guards" (with `edits` of the inputs)      {id, hit, reasons}
     "kernel" (with its `part` and new `text`)  {id, verdict, right, errors}
+
+A compilation by stock answers "memory", "guards" and "again".
 """
 
 from __future__ import annotations
@@ -31,11 +34,13 @@ from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.debug.explore.edit_kernel import try_kernel
 from inductor_lab.debug.isolate import can_fork
 from inductor_lab.notebook.language import say
+from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.bench_pane import bench_pane, benched
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.guards import answer_again, answer_prediction
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.memory_pane import memory_pane
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.pack import packed, unpacked
 from inductor_lab.widgets.page import connection_script, style, widget_script
@@ -59,11 +64,13 @@ class Connection(anywidget.AnyWidget):
     channel = traitlets.Unicode().tag(sync=True)
     _open: ClassVar[deque[Connection]] = deque()
 
-    def __init__(self, compilation: Compilation, links: Links, **traits: Any) -> None:
+    def __init__(
+        self, compilation: Compilation | StockCompilation, links: Links, **traits: Any
+    ) -> None:
         super().__init__(channel=secrets.token_hex(6), **traits)
         self._compilation = compilation
         self._links = links
-        self._changed = (json.dumps({}), compilation)
+        self._changed: tuple[str, Any] = (json.dumps({}), compilation)
         self.on_msg(self._answer)
         self._open.append(self)
         while len(self._open) > KEPT:
@@ -79,34 +86,39 @@ class Connection(anywidget.AnyWidget):
         self.send({"id": request.get("id"), **answer})
 
     def _made(self, request: Any) -> dict[str, Any]:
-        show = request.get("show")
+        show, compilation = request.get("show"), self._compilation
         if show == "guards":
-            return answer_prediction(self._compilation, request["edits"])
+            return answer_prediction(compilation, request["edits"])
         if show == "again":
-            return answer_again(self._compilation, request["edits"], self._links)
+            return answer_again(compilation, request["edits"], self._links)
+        if isinstance(compilation, StockCompilation):
+            return memory_answer(compilation, self._links)
         if show == "kernel":
             asked = (request["kernel"], request["text"])
-            tried = try_kernel(self._compilation, *asked, part=request["part"])
+            tried = try_kernel(compilation, *asked, part=request["part"])
             return {"verdict": str(tried), "right": tried.right, "errors": list(tried.errors)}
         changes = request.get("changes") or {}
-        changed = self._with(changes)
+        changed = self._with(compilation, changes)
+        if show == "memory":
+            return memory_answer(changed, self._links)
         if show == "bench":
             panes = {"bench": bench_pane(benched(changed), changes)}
             if not can_fork():  # the benchmark ran in this process and reset torch.compile
-                self._compilation = self._compilation.what_if()
+                self._compilation = compilation.what_if()
             return {"title": "bench", "panes": panes}
         if show in ("ladder", "assembly"):
             return lower_answer(changed, request.get("target"), changes, self._links)
-        comparison = self._compilation.compare(changed)
+        comparison = compilation.compare(changed)
         panes = comparison_panes(comparison, self._links)
         return {"verdict": verdict(comparison), "panes": panes}
 
-    def _with(self, changes: Any) -> Compilation:
+    def _with(self, compilation: Compilation, changes: Any) -> Compilation:
         """The compilation with the requested changes; the last one is cached."""
         asked = json.dumps(changes, sort_keys=True)
         if asked != self._changed[0]:
-            self._changed = (asked, changed_by(self._compilation, changes))
-        return self._changed[1]
+            self._changed = (asked, changed_by(compilation, changes))
+        changed: Compilation = self._changed[1]
+        return changed
 
 
 class Explorer(Connection):
@@ -120,6 +132,11 @@ class Explorer(Connection):
     def of(cls, compilation: Compilation) -> Explorer:
         shown, links = linked_document(compilation)
         return cls(compilation, links, document=packed(shown))
+
+
+def memory_answer(compilation: Compilation | StockCompilation, links: Links) -> dict[str, Any]:
+    """The measured memory of a step, which replaces a pane of the document."""
+    return {"panes": {"step_memory": memory_pane(compilation, links)}}
 
 
 def lower_answer(

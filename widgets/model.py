@@ -23,6 +23,7 @@ from inductor_lab.widgets import stock
 from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.memory_pane import unmeasured_pane
 from inductor_lab.widgets.parts import assumed_text, fused_text, part_panes
 from inductor_lab.widgets.shapes import Document, Fact, Pane, PaneGroup, Switches, View
 from inductor_lab.widgets.split import joint_panes
@@ -76,7 +77,8 @@ def linked_document(
     for n, graph in enumerate(compilation.graphs):
         for title, found in _graph_panes(graph, f"g{n}", links):
             _add(groups, panes, title if alone else _of_graph(n, title), found)
-    _add(groups, panes, "", {"time": time_pane(compilation)})
+    last = {"time": time_pane(compilation), "step_memory": unmeasured_pane()}
+    _add(groups, panes, "", last)
     panes["source"]["views"] = [source_view(compilation.source, links)]
     panes["steps"] = steps_pane(compilation.capture, links)
     return _document(compilation, groups, panes, facts(compilation), links, switches()), links
@@ -111,7 +113,7 @@ def _document(
 
 
 def add_group(shown: Document, title: str, panes: Mapping[str, Pane]) -> None:
-    """Add panes at the end of the pipeline, before the time pane."""
+    """Add panes at the end of the pipeline, before the measurements."""
     if panes:
         shown["groups"].insert(len(shown["groups"]) - 1, {"title": title, "panes": list(panes)})
         shown["panes"].update(panes)

@@ -88,12 +88,13 @@ def _code(code: Code) -> str:
     return "<pre>" + "\n".join(shown) + "</pre>"
 
 
-def _explorer(compilation: Compilation) -> str:
+def _explorer(compilation: Compilation | StockCompilation) -> str:
     """The explorer; it contains its plain form for pages without scripts."""
     shown, links = linked_document(compilation)
     connection = connect(compilation, links)
     channel = json.dumps(connection.channel if connection else None)
-    return explorer_html(shown, channel, static_pictures(compilation))
+    pictures = static_pictures(compilation) if isinstance(compilation, Compilation) else ()
+    return explorer_html(shown, channel, pictures)
 
 
 def _explorers(several: Explorers) -> str:
@@ -151,7 +152,7 @@ PAGES: dict[type, Callable[[Any], str]] = {
     SideBySide: side_by_side_html,
     TraceLog: trace_html,
     Explorers: _explorers,
-    StockCompilation: lambda value: explorer_html(linked_document(value)[0]),
+    StockCompilation: _explorer,
     Comparison: _comparison,
     Measured: bench.html,
     SoFar: partial_html,

@@ -26,7 +26,7 @@ from inductor_lab.widgets.scales import Scale
 LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 80.0, 150.0, 30.0, 30.0, 320.0
 PHASES = {"forward": 3.0, "backward": 3.0, "update": 1.0}
 """Phase → its share of the axis, if any curve has it."""
-RUNS = ("", ">peak", ">kept for backward", ">before the step", "peak at", "line")
+RUNS = ("compiler", ">peak", ">kept for backward", ">before the step", "peak at", "line")
 HOLDERS = (">bytes", "kept as", "name", "why", "line")
 MOST_HOLDERS = 8
 
@@ -37,15 +37,16 @@ def memory_html(found: StepMemory) -> str:
     return f"<style>{bench_style()}</style>{written(body)}"
 
 
-def memory_chart(found: StepMemory) -> Tree | None:
+def memory_chart(found: StepMemory, width: float = WIDTH) -> Tree | None:
     """The curves of all runs on one axis; None if nothing was measured."""
     runs = [run for run in found.runs if not run.failure and run.points]
     if not runs:
         return None
     title = say("bytes alive in one step of {name}", name=found.name)
     up = Scale(0, max(run.peak_bytes for run in runs), HEIGHT - BOTTOM, TOP)
-    spans = _phase_spans(runs)
-    body = list(side_axis(up, LEFT, WIDTH - RIGHT, lambda value: bytes_text(int(value))))
+    right = width - RIGHT
+    spans = _phase_spans(runs, right)
+    body = list(side_axis(up, LEFT, right, lambda value: bytes_text(int(value))))
     for phase, (start, end) in spans.items():
         edge = f"M{start:.1f} {TOP}V{HEIGHT - BOTTOM}"
         body.append(element("path", {"class": "grid", "d": edge}))
@@ -61,15 +62,15 @@ def memory_chart(found: StepMemory) -> Tree | None:
         body.append(element("circle", {"class": f"dot s{number}", "cx": f"{x:.1f}", "r": "5",
                                        "cy": f"{y:.1f}"}, element("title", {}, tip)))  # fmt: skip
         ends.append((places[-1][1], number, run.who))
-    body += curve_names(ends, WIDTH - RIGHT + 16)
-    return chart_page(title, HEIGHT, body)
+    body += curve_names(ends, right + 16)
+    return chart_page(title, HEIGHT, body, width)
 
 
-def _phase_spans(runs: Sequence[MemoryRun]) -> dict[str, tuple[float, float]]:
-    """The part of the axis of each phase that some run has."""
+def _phase_spans(runs: Sequence[MemoryRun], right: float) -> dict[str, tuple[float, float]]:
+    """The part of the axis, which ends at `right`, of each phase that some run has."""
     there = {point.phase for run in runs for point in run.points}
     shares = {phase: share for phase, share in PHASES.items() if phase in there}
-    width, at, found = WIDTH - LEFT - RIGHT, LEFT, {}
+    width, at, found = right - LEFT, LEFT, {}
     for phase, share in shares.items():
         end = at + width * share / sum(shares.values())
         found[phase] = (at, end)
@@ -93,7 +94,7 @@ def _parts(found: StepMemory) -> Iterator[Tree]:
     chart = memory_chart(found)
     if chart is not None:
         yield chart
-    yield element("div", {"class": "lab-table"}, table(said_heads(RUNS), map(_run_row, found.runs)))
+    yield element("div", {"class": "lab-table"}, table(said_heads(RUNS), map(run_row, found.runs)))
     for run in found.runs:
         if not run.failure and run.holders:
             yield from _holders(run)
@@ -101,7 +102,8 @@ def _parts(found: StepMemory) -> Iterator[Tree]:
         yield from _suggestion(each)
 
 
-def _run_row(run: MemoryRun) -> tuple[str, ...]:
+def run_row(run: MemoryRun) -> tuple[str, ...]:
+    """The cells of `RUNS`."""
     if run.failure:
         return (run.who, "-", "-", "-", run.failure, "")
     sizes = map(bytes_text, (run.peak_bytes, run.kept_bytes, run.base_bytes))
@@ -110,12 +112,18 @@ def _run_row(run: MemoryRun) -> tuple[str, ...]:
 
 def _holders(run: MemoryRun) -> Iterator[Tree]:
     yield element("h2", {}, say("{name} at its peak", name=run.who))
-    rows = [_holder_row(holder) for holder in run.holders[:MOST_HOLDERS]]
+    rows = (cells for cells, _ in holder_rows(run))
+    yield element("div", {"class": "lab-table"}, table(said_heads(HOLDERS), rows))
+
+
+def holder_rows(run: MemoryRun) -> Iterator[tuple[tuple[str, ...], Span | None]]:
+    """The cells of `HOLDERS` and the place of the largest holders; the others are added up."""
+    for holder in run.holders[:MOST_HOLDERS]:
+        yield _holder_row(holder), holder.place
     more = run.holders[MOST_HOLDERS:]
     if more:
         size = bytes_text(sum(holder.nbytes for holder in more))
-        rows.append((size, say("{n} more", n=len(more)), "", "", ""))
-    yield element("div", {"class": "lab-table"}, table(said_heads(HOLDERS), rows))
+        yield (size, say("{n} more", n=len(more)), "", "", ""), None
 
 
 def _holder_row(holder: Holder) -> tuple[str, ...]:
@@ -132,4 +140,9 @@ def _suggestion(each: Suggestion) -> Iterator[Tree]:
 
 
 def _line(place: Span | None) -> str:
-    return "" if place is None else f"{PurePath(place.file).name}:{place.line}  {place.code}"
+    return "" if place is None else f"{line_name(place)}  {place.code}"
+
+
+def line_name(place: Span) -> str:
+    """`train.py:12`."""
+    return f"{PurePath(place.file).name}:{place.line}"

@@ -13,6 +13,7 @@ from inductor_lab.compiler.rewrite.rewrites import Step
 from inductor_lab.stock.stock_compilation import IrNode, StockKernel
 from inductor_lab.widgets.graphs import OPEN_UP_TO, fx_picture, node_paths
 from inductor_lab.widgets.links import Links
+from inductor_lab.widgets.memory_pane import unmeasured_pane
 from inductor_lab.widgets.modules import common_module, module_frames
 from inductor_lab.widgets.parts import ops_to, step_diff
 from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw
@@ -60,7 +61,7 @@ def stock_panes(c: StockCompilation, links: Links) -> Iterator[tuple[str, dict[s
     for n, graph in enumerate(c.graphs):
         for title, found in _graph_panes(graph, f"g{n}", links):
             yield (f"graph {n} {title}" if several else title), found
-    yield "", {"time": _time(c)}
+    yield "", {"time": _time(c), "step_memory": unmeasured_pane()}
 
 
 def finish(c: StockCompilation, panes: dict[str, Pane], links: Links) -> None:

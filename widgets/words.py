@@ -45,6 +45,7 @@ HEADINGS = {
     "reads": "traffic",
     "writes": "traffic",
     "traffic saved by fusion": "traffic",
+    "peaks": "step memory",
     "schedule passes": "memory pass",
     "rewrites pass": "rewrite",
     "of the roof": "roof",

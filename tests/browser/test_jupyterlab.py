@@ -32,6 +32,7 @@ CELLS = (
     "display(lab.load(trained.save('trained.lab.json')))\n"
     "lab.load('trained.lab.json').widget()",
     "_lab.steps()",
+    "import inductor_lab as lab\nlab.inspect(pythagoras, torch.randn(100), compiler='stock')",
 )
 CODE_PANE = "g0.forward.code"
 SOURCE, CODE = '.lab-pane[data-pane="source"]', f'.lab-pane[data-pane="{CODE_PANE}"]'
@@ -232,3 +233,14 @@ def test_steps_have_buttons_and_remain_without_a_kernel(notebook, jupyterlab, br
     page.set_content(f"<!doctype html><meta charset='utf-8'>{shown['text/html']}")
     assert "def call(args)" in page.inner_text(".lab-code") and not page.locator("button").count()
     page.context.close()
+
+
+def test_an_explorer_of_stock_measures_the_memory_of_its_step(notebook):
+    notebook.keyboard.press("Escape")
+    notebook.click(".jp-Cell >> nth=5")
+    notebook.keyboard.press("Shift+Enter")
+    explorer = notebook.locator(".jp-Cell:nth-child(6) .lab-explorer")
+    explorer.locator(".lab-whatif button", has_text="step memory").click()
+    pane = explorer.locator('.lab-pane[data-pane="step_memory"]')
+    pane.locator("svg.lab-chart .curve").nth(2).wait_for(state="attached")
+    assert "stock" in pane.locator("tbody tr").nth(1).inner_text()

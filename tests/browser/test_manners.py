@@ -233,7 +233,7 @@ def test_arrows_move_the_focus_through_rows_bars_and_boxes(folder, open_page) ->
         ("memory", "after planning", "ArrowDown", "steps 0 to"),
         ("schedule", "graph", "n", "y, f32"),
     ):
-        page.locator(".lab-rail button", has_text=title).last.click()
+        page.locator(f".lab-rail [data-pane$='.{title}']").last.click()
         page.locator(".lab-pane.focused .lab-tabs button", has_text=view).first.click()
         page.keyboard.press(key)
         said = page.evaluate(active)

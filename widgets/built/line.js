@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 9ccc188bc6524468.
+// Made by `npm run build` in javascript, from sources bec5651eaa14bb5e.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 9ccc188bc6524468.
+// Made by `npm run build` in javascript, from sources bec5651eaa14bb5e.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -2850,19 +2850,40 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.verdict = html("span", { class: "lab-verdict", role: "status" });
       this.chips = html("span", { class: "lab-chips" });
       this.choice = this.chooser();
-      this.element = html(
-        "div",
-        { class: "lab-whatif" },
+      const bench = this.measureButton(
+        "bench",
+        "bench",
+        say("benchmark against eager and stock torch.compile (lab.bench)")
+      );
+      const changes = [
         html("span", { class: "lab-whatif-title" }, say("What if")),
         this.chips,
         this.choice,
-        html("button", {
-          type: "button",
-          title: say("benchmark against eager and stock torch.compile (lab.bench)"),
-          onclick: () => this.showMore({ show: "bench" }, "measuring; this also compiles with stock")
-        }, say("bench")),
+        bench
+      ];
+      this.element = html(
+        "div",
+        { class: "lab-whatif" },
+        explorer.doc.switches.length ? changes : null,
+        this.measureButton(
+          "step memory",
+          "memory",
+          say("memory of one step with eager mode, stock and inductor_lab (lab.memory)")
+        ),
         this.verdict
       );
+    }
+    /**
+     * @param {string} label
+     * @param {string} show the request
+     * @param {string} title
+     */
+    measureButton(label, show, title) {
+      return html("button", {
+        type: "button",
+        title,
+        onclick: () => this.showMore({ show }, "measuring; this also compiles with stock")
+      }, say(label));
     }
     chooser() {
       const groups = this.explorer.doc.switches.map(({ title, changes }) => html("optgroup", {
@@ -2972,7 +2993,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       }
     }
     /**
-     * Request more panes for the changed code; returns the title of their group, null if it failed.
+     * Request more panes for the changed code; returns the title of their group, null if it failed or
+     * if they replace panes of the document.
      *
      * @param {Request} request
      */
@@ -2983,9 +3005,10 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       done();
       if (number !== this.asked) return null;
       this.verdict.textContent = say(answer.error || "");
-      if (!answer.title || !answer.panes) return null;
-      this.explorer.addGroup(answer.title, answer.panes);
-      return answer.title;
+      if (!answer.panes) return null;
+      if (answer.title) this.explorer.addGroup(answer.title, answer.panes);
+      else this.explorer.replacePanes(answer.panes);
+      return answer.title || null;
     }
     merged() {
       return merged([...this.changes.values()]);
@@ -3197,6 +3220,19 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       for (const slot of shown) this.fill(slot, slot.id);
       if (!shown.length && wanted) this.fill(this.slots[1] || this.slots[0], ids[0]);
       else for (const slot of this.slots) if (!shown.includes(slot)) this.fill(slot, slot.id);
+    }
+    /**
+     * Replace panes of the document, and show the first one.
+     *
+     * @param {Record<string, Pane>} panes
+     */
+    replacePanes(panes) {
+      Object.assign(this.doc.panes, panes);
+      this.fillRail();
+      const ids = Object.keys(panes);
+      const shown = this.slots.filter((slot) => ids.includes(slot.id));
+      for (const slot of shown) this.fill(slot, slot.id);
+      if (!shown.length) this.fill(this.slots[1] || this.slots[0], ids[0]);
     }
     /** @param {string} title */
     removeGroup(title, settle = true) {

@@ -64,11 +64,18 @@ def memory(
     for name in compilers:
         if name not in COMPILERS:
             raise BadOption("compilers", name, "some of 'eager', 'stock', 'inductor_lab'")
+    return measure_step(Step(fn, args, kwargs), Options.make(None), compilers, suggest, limit)
+
+
+def measure_step(
+    step: Step,
+    options: Options,
+    compilers: Sequence[str] = COMPILERS,
+    suggest: bool = False,
+    limit: float = 300.0,
+) -> StepMemory:
+    """`memory` with the options of a compilation."""
     start_profiler_once()
-    return _measure(Step(fn, args, kwargs), compilers, suggest, limit)
-
-
-def _measure(step: Step, compilers: Sequence[str], suggest: bool, limit: float) -> StepMemory:
     tried, runs = list[Tried](), list[MemoryRun]()
     plan, failure = None, ""
     try:
@@ -86,11 +93,11 @@ def _measure(step: Step, compilers: Sequence[str], suggest: bool, limit: float) 
         if failure and not failure.startswith(TOO_LITTLE):
             runs.append(MemoryRun(who, failure="not run, because eager mode fails"))
             continue
-        found = compiled_run(who, step, Options.make(None), limit)
+        found = compiled_run(who, step, options, limit)
         runs.append(found.run)
         plan = found.plan or plan
         if suggest and found.once:
-            tried.append(try_budgets(step, found, limit))
+            tried.append(try_budgets(step, found, options, limit))
     suggestions = [each for one in tried for each in one.found]
     suggestions.sort(key=lambda s: s.after_bytes / s.before_bytes)
     return StepMemory(step.name, str(step.state().device), tuple(runs), tuple(suggestions),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -96,14 +96,14 @@ def _same_function(function: FunctionType, code: CodeType) -> bool:
         code.co_filename, code.co_qualname, code.co_firstlineno)  # fmt: skip
 
 
-def try_budgets(step: Step, ours: Compiled, limit: float) -> Tried:
+def try_budgets(step: Step, ours: Compiled, options: Options, limit: float) -> Tried:
     """Try smaller memory budgets of our compiler."""
     if not ours.can_keep_less or ours.once is None:
         return Tried((), 0)
     before, found = ours.once, []
     for budget in BUDGETS:
-        options = Options.make({"memory_budget": budget})
-        after = compiled_run("inductor_lab", step, options, limit, look=False).once
+        smaller = replace(options, memory_budget=budget)
+        after = compiled_run("inductor_lab", step, smaller, limit, look=False).once
         if after is None or not same_leaves(before.results, after.results):
             continue
         if after.run.peak_bytes < LOWER * before.run.peak_bytes:

@@ -15,7 +15,6 @@ import torch
 from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.compiler.capture.capture import Capture, readable_source
 from inductor_lab.compiler.capture.dynamo_listener import recording
-from inductor_lab.compiler.records import Record
 from inductor_lab.compiler.torch_door import torch_api
 from inductor_lab.debug.explore.run_stages import calling
 from inductor_lab.debug.explore.what_if import Inspected, call_of
@@ -66,7 +65,7 @@ def called_again(compilation: Inspected, *args: Any, **kwargs: Any) -> Again:
     return Again(record.capture(()), result)
 
 
-def call_with_edits(compilation: Record, edits: Mapping[str, Mapping[str, Any]]) -> Again:
+def call_with_edits(compilation: Inspected, edits: Mapping[str, Mapping[str, Any]]) -> Again:
     """Repeat the inspected call with edited inputs.
 
     `edits` has new facts by Dynamo's name of an input: `{"L['x']": {"size": [5]}}`,
@@ -89,7 +88,9 @@ class Prediction:
     reasons: Mapping[str, str]
 
 
-def predict_call(compilation: Record, edits: Mapping[str, Mapping[str, Any]]) -> Prediction | None:
+def predict_call(
+    compilation: Inspected, edits: Mapping[str, Mapping[str, Any]]
+) -> Prediction | None:
     """Ask TorchDynamo's guards whether a call with edited inputs would reuse compiled code.
 
     Nothing runs.  `edits` as in `call_with_edits`.  None if TorchDynamo keeps no version under the
@@ -112,7 +113,7 @@ def predict_call(compilation: Record, edits: Mapping[str, Mapping[str, Any]]) ->
     return Prediction(None, reasons)
 
 
-def _versions(compilation: Record, code: CodeType | None) -> list[Any]:
+def _versions(compilation: Inspected, code: CodeType | None) -> list[Any]:
     """The versions that TorchDynamo keeps for the inspected function, in the order of its checks.
 
     Code that was compiled for other backends, or by another `torch.compile`, does not count.
@@ -133,7 +134,7 @@ def _frame_locals(function: Any, bound: inspect.BoundArguments) -> dict[str, Any
 
 @contextmanager
 def _edited_call(
-    compilation: Record, edits: Mapping[str, Mapping[str, Any]]
+    compilation: Inspected, edits: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[inspect.BoundArguments]:
     """The arguments of the inspected call with edits; edited globals are set while it lasts."""
     call = call_of(compilation)
