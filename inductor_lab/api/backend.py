@@ -23,7 +23,7 @@ from inductor_lab.compiler.capture.source import source_of_call
 from inductor_lab.compiler.pipeline import GraphCompiler
 from inductor_lab.compiler.records import Call
 from inductor_lab.compiler.runtime.prestart import before_capture
-from inductor_lab.compiler.torch_door import torch_api
+from inductor_lab.compiler.torch_door import torch_api, torch_logs
 
 start_autograd()
 
@@ -80,9 +80,9 @@ def backend_with(options: Options, observer: Observer | None = None) -> Callable
 
     With TORCH_COMPILE_DEBUG=1 it writes graphs and code to files.
     """
-    make = find("logging_compiler") or GraphCompiler
-
     def backend(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        logging = find("logging_compiler") if torch_logs.are_read() else None
+        make = logging or GraphCompiler
         compiler: GraphCompiler = make(_with_settings(options), observer or Observer())
         return compiler.compile(module, inputs, "graph")
 

@@ -166,6 +166,30 @@ def test_environment_variables_of_torch_write_our_code(tmp_path):
     assert all(set(os.listdir(part)) == FILES for part in folder.iterdir())
 
 
+LOGS_ON_DEMAND = """
+import sys
+import torch
+
+first = torch.compile(lambda x: x.sin() * 2, backend="inductor_lab")
+second = torch.compile(lambda x: x.cos() * 3, backend="inductor_lab")
+first(torch.ones(3))
+tools = {name.split(".")[1] for name in sys.modules if name.startswith("inductor_lab.")}
+assert not tools & {"bench", "debug", "notebook", "saved", "widgets"}, tools
+torch._logging.set_logs(output_code=True)
+second(torch.ones(3))
+"""
+
+
+def test_logs_are_written_from_when_they_are_asked_for(tmp_path):
+    """Without logs a compile imports none of the tools that write them."""
+    names = {"TORCH_LOGS", "TORCH_TRACE", "TORCH_COMPILE_DEBUG"}
+    env = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run([sys.executable, "-c", LOGS_ON_DEMAND], capture_output=True, text=True,
+                          env=env, cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "cpp_fused_cos_mul_0" in done.stderr and "cpp_fused_mul_sin" not in done.stderr
+
+
 def test_a_graph_that_only_writes_its_inputs_prints_them(tmp_path):
     def doubled(x):
         x.mul_(2)

@@ -8,6 +8,7 @@ from inductor_lab.compiler.torch_door.torch_names import optional
 # isort: split
 import contextlib
 import logging
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -18,9 +19,28 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 TRACE_LOGGER = logging.getLogger("torch.__trace")
+ARTIFACTS = ("fusion", "ir_post_fusion", "ir_pre_fusion", "output_code", "post_grad_graphs",
+             "schedule")  # fmt: skip
+"""The artifacts of `TORCH_LOGS` that our compiler writes."""
 
 _trace_structured = optional("torch._logging.trace_structured", lambda *given, **named: None)
 _artifact_logger = optional("torch._logging.getArtifactLogger")
+
+
+def are_read() -> bool:
+    """Does the user ask for logs, a trace or a debug folder of compiles?"""
+    artifacts = (_artifact_logger("torch.inductor_lab", name) for name in ARTIFACTS
+                 if _artifact_logger is not None)  # fmt: skip
+    return (
+        debug_folder_wanted()
+        or bool(TRACE_LOGGER.handlers)
+        or any(log is not None and log.isEnabledFor(logging.DEBUG) for log in artifacts)
+    )
+
+
+def debug_folder_wanted() -> bool:
+    """Does the user ask for files of each compile?"""
+    return os.environ.get("TORCH_COMPILE_DEBUG") == "1"
 
 
 def write_trace_artifact(kind: str, text: Callable[[], str]) -> None:

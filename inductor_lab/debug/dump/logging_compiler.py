@@ -5,7 +5,8 @@ from __future__ import annotations
 from inductor_lab.compiler.base.observer import Observer
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.pipeline import GraphCompiler
-from inductor_lab.debug.dump.write_dump import DumpingCompiler, debug_folder_wanted
+from inductor_lab.compiler.torch_door.torch_logs import debug_folder_wanted
+from inductor_lab.debug.dump.write_dump import DumpingCompiler
 from inductor_lab.debug.torch_logging import ReportsToTorch
 
 

@@ -40,7 +40,6 @@ from inductor_lab.compiler.records import AnyRecord, CompiledPart
 from inductor_lab.debug.dump.runnable import inner_tensors, operators_of_the_user, sub_graphs
 from inductor_lab.saved.saving import save
 
-VARIABLE = "TORCH_COMPILE_DEBUG"
 FOLDER = "torch_compile_debug"
 CONSTANTS = "constants.pt"
 
@@ -254,11 +253,6 @@ def _inputs(program: LoopProgram) -> str:
 
 
 # ---- TORCH_COMPILE_DEBUG ---------------------------------------------------------------------
-
-
-def debug_folder_wanted() -> bool:
-    """Did the user ask for a debug folder?"""
-    return os.environ.get(VARIABLE) == "1"
 
 
 class DumpingCompiler(GraphCompiler):
