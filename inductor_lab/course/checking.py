@@ -121,7 +121,7 @@ def judged(asked: Exercise, start: Callable[[], Process], seed: int | str) -> Ve
         return _verdict(asked, *ended.value)
     how = {"hung": say("the check takes too long"), "raised": f"{ended.kind}: {ended.value}"}
     reason = how.get(ended.how, ended.kind)
-    return _verdict(asked, say("the check cannot go on with what you give: {e}", e=reason))
+    return _verdict(asked, say("the check cannot use your answer: {e}", e=reason))
 
 
 Judged = tuple[str, str, Picture | None, str]
@@ -172,7 +172,7 @@ def _stopped(stopped: Stopped, asked: Exercise, file: str) -> str:
     """Why a process gives no answer any more, with the student's line."""
     line = line_in(stopped.frames[::-1], file)
     if stopped.how == "hung":
-        return say("still running after {s:.0f} s: does it end?{w}", s=asked.limit, w=line)
+        return say("still running after {s:.0f} s: does the program end?{w}", s=asked.limit, w=line)
     if stopped.how == "memory":
         return say("it takes more memory than a check allows{w}", w=line)
     if stopped.how == "malformed":

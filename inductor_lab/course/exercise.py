@@ -147,10 +147,10 @@ def explained(error: BaseException, solution: Any) -> str:
     if where:
         told = say("it raised {e}{w}", e=said, w=where)
         return f"{told}\n{hint(name)}" if name else told
-    told = say("the check cannot go on with what you give: {e}", e=said)
+    told = say("the check cannot use your answer: {e}", e=said)
     if callable(solution):
         return told
-    itself = say("give the function or class itself, without calling it")
+    itself = say("pass the function or class itself, and do not call it")
     return f"{told}\n{itself}"
 
 

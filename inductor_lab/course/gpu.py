@@ -62,7 +62,7 @@ class Trace:
             line = [_cell(n in elements, n in others) for n in range(size)]
             rows.append((f"program {program}", line))
         title = say("elements of argument {n}, by program", n=argument)  # fmt: skip
-        return cells(title, rows, [(say("touched"), "input")])
+        return cells(title, rows, [(say("accessed"), "input")])
 
 
 def _cell(touched: bool, shared: bool) -> Cell:

@@ -122,7 +122,7 @@ def prints(instructions, arguments):
 
 
 @pytest.mark.parametrize("solution, said", [
-    (endless, "still running after 6 s: does it end?\nin line"), (crashes, "SIGSEGV"),
+    (endless, "still running after 6 s: does the program end?\nin line"), (crashes, "SIGSEGV"),
     (crashing_kernel, "SIGSEGV"), (crashing_kernel, "torch.randn(4097)[1:]).result"),
     (forgets, "run the cells above"),
     (crashes, "ctypes.string_at(0)"), (leaves, "exit status 3"), (raises, "KeyError: 'nothing'"),
@@ -179,7 +179,7 @@ def test_what_was_printed_is_shown_and_escaped() -> None:
 @pytest.mark.parametrize("name", ["1.6", "6.1", "7.2", "8.4"])
 def test_what_is_counted_is_told_without_a_plural_of_one(name: str) -> None:
     verdict = course.check(name, lambda *given, **named: -1)
-    assert re.search(r": \d+, you say -1", verdict.message), str(verdict)
+    assert re.search(r": \d+; your answer: -1", verdict.message), str(verdict)
 
 
 def test_a_counterexample_is_small() -> None:
@@ -245,19 +245,19 @@ def test_an_error_of_a_class_of_the_students_has_its_line() -> None:
 @pytest.mark.parametrize("name, given", [("6.2", None), ("6.4", -1), ("8.5", "a pool")])
 def test_a_value_that_a_check_cannot_use_has_not_raised(name: str, given: object) -> None:
     said = course.check(name, lambda *arguments: given).message
-    assert said.startswith("the check cannot go on with what you give: "), said
+    assert said.startswith("the check cannot use your answer: "), said
 
 
 def test_nothing_at_all_earns_nothing() -> None:
     """Without a partitioner of the student's the compiler's own was judged, which is right."""
     for nothing in (None, 5):
         verdict = course.check("3.5", nothing)
-        assert verdict.points == 0 and "give the function" in verdict.message
+        assert verdict.points == 0 and "pass the function" in verdict.message
 
 
 def test_the_function_itself_is_wanted() -> None:
     said = course.check("6.2", [(0, 0)]).message
-    assert said.endswith("give the function or class itself, without calling it"), said
+    assert said.endswith("pass the function or class itself, and do not call it"), said
 
 
 OF_OBJECTS = ("2.4", "5.5", "6.7")

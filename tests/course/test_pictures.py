@@ -41,8 +41,8 @@ def test_a_picture_escapes_and_tells() -> None:
 
 def test_what_is_wrong_is_crossed_also_in_words() -> None:
     line = [("1", "input"), ("2", "wrong"), ("", "box"), ("", "input")]
-    drawn = course.cells("c", [("r", line)], [("touched", "input")])
-    assert str(drawn) == "c\n  r: 1 ×2 · (touched)"
+    drawn = course.cells("c", [("r", line)], [("accessed", "input")])
+    assert str(drawn) == "c\n  r: 1 ×2 · (accessed)"
     assert drawn.html.count('class="arrow"') == 1
 
 
@@ -86,12 +86,12 @@ def test_what_went_wrong_is_drawn_for_a_typical_wrong_answer(name: str, board) -
 
 def test_a_prediction_is_not_read_off_its_picture() -> None:
     told = str(beside.still_possible(5, False, 8, 1)).splitlines()[1:]
-    assert told == ["  you say 5: 1 2 3 4 ×5 ×6 ×7 ×8"]
-    assert str(beside.still_possible(1, True, 4)).endswith("you say 1: ×0 ×1 2 3 4")
-    assert str(beside.still_possible(2, None, 3, 1)).endswith("you say 2: 1 ×2 3")
+    assert told == ["  your answer 5: 1 2 3 4 ×5 ×6 ×7 ×8"]
+    assert str(beside.still_possible(1, True, 4)).endswith("your answer 1: ×0 ×1 2 3 4")
+    assert str(beside.still_possible(2, None, 3, 1)).endswith("your answer 2: 1 ×2 3")
     assert str(beside.still_possible(900, False, 3, 1)).endswith("×900")
     told = str(beside.foretold(6, 12_345, [("before fusion", 24_000)]))
-    assert "12,345" not in told and "moves more than you say" in told and "24,000 B" in told
+    assert "12,345" not in told and "moves more than your answer" in told and "24,000 B" in told
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_prediction_is_not_read_off_its_picture() -> None:
     [
         ("8.5", wrong_fast.AlwaysFresh, ["+4 −4 ×+4", "block 1: 4 · ·", "block 2: · · ×4"]),
         ("9.3", wrong_fast.twice_at_most, ["call: 4 x 20 5 x 20 5 x 21", "graph: 0 1 2"]),
-        ("10.2", wrong_whole.one_by_one, ["stage: 0 1 2", "run: 1 2 ×3", "you say: None"]),
+        ("10.2", wrong_whole.one_by_one, ["stage: 0 1 2", "run: 1 2 ×3", "your answer: None"]),
         ("13.1", wrong_ranks.always_own, ["rank 0: ×0 ×1", "rank 1: ×0 ×1"]),
         ("13.4", wrong_ranks.sends_first, ["×s1 s0"]),
     ],

@@ -120,13 +120,13 @@ LAB_1 = [
     ("1.2", named_by_variables, "neither an argument nor a node"),
     ("1.2", nodes_alone, "tuple"),
     ("1.3", same_shape, "the graph would be wrong"),
-    ("1.3", same_data, "recompiles in every call"),
-    ("1.4", one_graph, "the graphs should hold"),
-    ("1.4", hands_on_everything, "hands on"),
+    ("1.3", same_data, "a recompile in every call"),
+    ("1.4", one_graph, "the graphs should contain"),
+    ("1.4", hands_on_everything, "returns"),
     ("1.5", breaks_still, "captures 2 graphs"),
-    ("1.5", by_element, "another result"),
-    ("1.6", each_size, "compiles of TorchDynamo: 2, you say 3"),
-    ("1.6", at_most_twice, "compiles of TorchDynamo: 3, you say 2"),
+    ("1.5", by_element, "the result differs from that of gate"),
+    ("1.6", each_size, "compiles of TorchDynamo: 2; your answer: 3"),
+    ("1.6", at_most_twice, "compiles of TorchDynamo: 3; your answer: 2"),
 ]
 
 
@@ -197,11 +197,11 @@ def all_in_one(program):
 LAB_5 = [
     ("5.1", without_substitution, "should be"),
     ("5.1", one_axis_after_the_other, "it should be"),
-    ("5.2", each_read_counts, "bytes are read, you count"),
-    ("5.2", everything_is_written, "bytes are written, you count"),
-    ("5.3", never, "which another point makes"),
-    ("5.3", equal_alone, "every point reads what it has made itself"),
-    ("5.4", as_given, "which no kernel has made yet"),
+    ("5.2", each_read_counts, "bytes are read; your answer"),
+    ("5.2", everything_is_written, "bytes are written; your answer"),
+    ("5.3", never, "which another point computes"),
+    ("5.3", equal_alone, "every point reads only values that it has computed"),
+    ("5.4", as_given, "which no kernel has computed yet"),
     ("5.4", gives_up, "there is an order"),
     ("5.5", each_alone, "legal and right, but it moves"),
     ("5.5", all_in_one, "cannot be one kernel"),
@@ -254,15 +254,15 @@ def nothing_saved(values):
 
 
 LAB_3 = [
-    ("3.1", last_use_wins, "the derivative by"),
-    ("3.1", minus_is_plus, "the derivative by"),
-    ("3.2", everything, "no gradient reads that"),
-    ("3.2", the_left, "which you leave out"),
-    ("3.3", saved_alone, "it is enough, you say it is not"),
-    ("3.3", always, "cannot be had"),
+    ("3.1", last_use_wins, "the derivative with respect to"),
+    ("3.1", minus_is_plus, "the derivative with respect to"),
+    ("3.2", everything, "no derivative reads it"),
+    ("3.2", the_left, "which your answer leaves out"),
+    ("3.3", saved_alone, "it is enough; your answer is that it is not"),
+    ("3.3", always, "cannot be computed"),
     ("3.4", all_needed, "is enough"),
     ("3.4", nothing_saved, "saving nothing is not enough"),
-    ("3.5", all_needed, "legal, but it keeps"),
+    ("3.5", all_needed, "legal, but it saves"),
     ("3.5", nothing_saved, "which cannot be recomputed"),
 ]
 
@@ -320,10 +320,10 @@ def a_number(build, x):
 
 LAB_4 = [
     ("4.1", without_offset, "gives (size, stride, offset)"),
-    ("4.1", sizes_alone, "you say"),
+    ("4.1", sizes_alone, "your answer"),
     ("4.2", packed, "the stride of dimension"),
     ("4.2", its_own, "the stride of dimension"),
-    ("4.3", always_a_view, "you say"),
+    ("4.3", always_a_view, "your answer"),
     ("4.3", always_a_copy, "no copy is needed"),
     ("4.4", first_column, "it should be"),
     ("4.4", rows_as_tensor, "it should return list or tuple"),
@@ -379,12 +379,12 @@ def no_relu(node, edit):
 
 
 LAB_2 = [
-    ("2.1", overflowing_softmax, "torch gives"),
+    ("2.1", overflowing_softmax, "torch computes"),
     ("2.1", library_softmax, "_softmax is not one of the simple operators"),
-    ("2.2", unbiased, "torch gives"),
-    ("2.2", of_everything, "torch gives"),
-    ("2.3", overflowing_sum, "torch gives"),
-    ("2.3", infinity_less_infinity, "torch gives"),
+    ("2.2", unbiased, "torch computes"),
+    ("2.2", of_everything, "torch computes"),
+    ("2.3", overflowing_sum, "torch computes"),
+    ("2.3", infinity_less_infinity, "torch computes"),
     ("2.4", once, "it should be"),
     ("2.4", as_a_set, "it should return list"),
     ("2.5", any_relu, "with your rule"),

@@ -69,19 +69,19 @@ def counted_from_one(begun):
 
 
 LAB_13 = [
-    ("13.1", always_own, "lacks what rank"),
+    ("13.1", always_own, "lacks the value of rank"),
     ("13.1", own_again_and_again, "twice"),
-    ("13.1", no_way_back, "lacks what rank"),
+    ("13.1", no_way_back, "lacks the value of rank"),
     ("13.2", everything_to_everybody, "fewer than"),
     ("13.2", one_way, "more than"),
     ("13.3", columns_of_both, "does not fit x"),
     ("13.3", whole_second, "its share is"),
     ("13.3", always_the_first, "the sum over all ranks"),
-    ("13.4", as_written, "can be reached"),
+    ("13.4", as_written, "the earliest possible end"),
     ("13.4", sends_first, "which it needs"),
-    ("13.5", one_each, "messages, and"),
+    ("13.5", one_each, "you use"),
     ("13.5", all_in_one, "the limit is"),
-    ("13.6", never, "they part at place"),
-    ("13.6", first_two_alone, "they part at place"),
-    ("13.6", counted_from_one, "they part at place"),
+    ("13.6", never, "the first difference is at position"),
+    ("13.6", first_two_alone, "the first difference is at position"),
+    ("13.6", counted_from_one, "the first difference is at position"),
 ]

@@ -82,19 +82,19 @@ def another_bug():
 
 
 LAB_10 = [
-    ("10.1", in_epsilons, "steps apart, you count"),
-    ("10.1", bits_as_they_are, "steps apart, you count"),
+    ("10.1", in_epsilons, "steps apart; your answer"),
+    ("10.1", bits_as_they_are, "steps apart; your answer"),
     ("10.2", one_by_one, "are enough"),
-    ("10.2", never_none, "you answer 0 after asking"),
+    ("10.2", never_none, "your answer is 0 after running"),
     ("10.3", halves_alone, "too"),
     ("10.3", first_node, "does not fail"),
-    ("10.4", every_nan, "born: "),
-    ("10.4", first_nan, "born: "),
-    ("10.5", all_kernels, "what does lab.blame say"),
+    ("10.4", every_nan, "first NaN: "),
+    ("10.4", first_nan, "first NaN: "),
+    ("10.5", all_kernels, "what does lab.blame report"),
     ("10.5", last_lines, "the stage is right, but"),
     ("10.5", without_name, "it should return tuple"),
     ("10.6", as_it_should_be, "what does it compute with the bug?"),
-    ("10.6", another_bug, "the faulty code gives"),
+    ("10.6", another_bug, "the faulty code computes"),
 ]
 
 # ---- lab 11 ------------------------------------------------------------------------------------
@@ -198,26 +198,26 @@ def always_pays(compile, before, after):
 
 
 LAB_11 = [
-    ("11.1", mean, "is not the middle"),
-    ("11.1", unsorted_middle, "is not the middle"),
-    ("11.1", sorts_in_place, "it changed the samples"),
-    ("11.2", one_call, "calls made: 1"),
-    ("11.2", cold_mean, "you say 0.03"),
-    ("11.2", warm_mean, "calls made: 103"),
+    ("11.1", mean, "is not a middle"),
+    ("11.1", unsorted_middle, "is not a middle"),
+    ("11.1", sorts_in_place, "it changed the list of samples"),
+    ("11.2", one_call, "number of calls: 1"),
+    ("11.2", cold_mean, "your answer: 0.03"),
+    ("11.2", warm_mean, "number of calls: 103"),
     ("11.2", ten_thousand, "it took too long: 60 s of calls"),
-    ("11.3", one_after_the_other_timed, "calls made: 200"),
-    ("11.3", two_minima, "calls made: 1,600"),
-    ("11.3", sums_in_turns, "calls made: 200"),
-    ("11.4", from_least_to_most, "times as wide as need be"),
-    ("11.4", quartiles, "1.4 times as wide as need be"),
-    ("11.4", around_the_mean, "of 400 experiments, 95 % are asked for"),
-    ("11.5", none_is_harmed, "there is more that harms it"),
-    ("11.5", all_are_harmed, "does it no harm"),
+    ("11.3", one_after_the_other_timed, "number of calls: 200"),
+    ("11.3", two_minima, "number of calls: 1,600"),
+    ("11.3", sums_in_turns, "number of calls: 200"),
+    ("11.4", from_least_to_most, "times as wide as necessary"),
+    ("11.4", quartiles, "1.4 times as wide as necessary"),
+    ("11.4", around_the_mean, "of 400 experiments; 95 % are required"),
+    ("11.5", none_is_harmed, "another disturbance affects it"),
+    ("11.5", all_are_harmed, "does not affect it"),
     ("11.6", the_first_alone, "a call that compiles is not in your list"),
-    ("11.6", each_new_size, "call 3 runs code that is there already"),
-    ("11.6", wrapped_again, "call 1 runs code that is there already"),
-    ("11.7", when_even, "you say"),
-    ("11.7", always_pays, "it is None, you say"),
+    ("11.6", each_new_size, "call 3 reuses existing code"),
+    ("11.6", wrapped_again, "call 1 reuses existing code"),
+    ("11.7", when_even, "your answer"),
+    ("11.7", always_pays, "it is None; your answer"),
 ]
 
 # ---- lab 12 ------------------------------------------------------------------------------------
@@ -292,12 +292,12 @@ LAB_12 = [
     ("12.3", half_said, "True or False for other_dtype"),
     ("12.4", every_call, "sizes: fewer than 4"),
     ("12.4", breaks_forgotten, "broken: more than 1"),
-    ("12.5", no_rule, "it does not pay"),
+    ("12.5", no_rule, "it does not save bytes"),
     ("12.5", any_mean, "it raised ValueError"),
     ("12.6", one_for_each_statement, "5 is not the number of kernels; before fusion there are 7"),
     ("12.6", numbers_alone, "it should return tuple"),
     ("12.6", of_somebody_else, "4 is not the number of kernels"),
-    ("12.6", without_a_name, "a name is wanted"),
+    ("12.6", without_a_name, "write your name"),
 ]
 
 LABS_10_TO_12 = [*LAB_10, *LAB_11, *LAB_12]

@@ -101,7 +101,7 @@ class Judge(Exercise):
             return say("it raised {e}{w}", e=raised, w=line_in(raised.frames, str(place)))
         except Exception as error:  # of data that no value can be made of
             e = f"{type(error).__name__}: {error}"
-            return say("the check cannot go on with what you give: {e}", e=e)
+            return say("the check cannot use your answer: {e}", e=e)
 
 
 def lowered(case: Program) -> loops.Program:

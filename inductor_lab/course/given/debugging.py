@@ -82,7 +82,7 @@ class Bug:
         return CATALOGUE[self.fault]()
 
     def __str__(self) -> str:
-        head = say("bug {n}, met by", n=self.number)
+        head = say("bug {n}, in the program", n=self.number)
         return f"{head}\n{sources.getsource(self.function)}"
 
     __repr__ = __str__

@@ -68,7 +68,7 @@ class Traded:
 
     def picture(self) -> Picture:
         """The bytes as bars, the time of a step beside each."""
-        title = say("kept for the backward; behind it the time of a training step")
+        title = say("bytes saved for the backward; then the time of a training step")
         return bars(title, [
             (f"{row.program} {row.who}".strip(), float(row.kept),
              f"{bytes_text(row.kept)}, {row.step}") for row in self.rows

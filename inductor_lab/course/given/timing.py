@@ -26,7 +26,7 @@ class Setting:
 
     def __str__(self) -> str:
         costs = say(" and ").join(f"{each:g} s" for each in self.seconds)
-        return say("programs of {c} a call; troubles: {t}", c=costs, t=self.troubles)  # fmt: skip
+        return say("programs with {c} for each call; disturbances: {t}", c=costs, t=self.troubles)
 
     def run(self, solution: Any) -> tuple[Any, Machine]:
         """What a timer says on this machine; raises TooLong."""

@@ -54,7 +54,7 @@ def foretold(mine: int, real: int, known: Iterable[tuple[str, int]]) -> Picture:
     """Bytes that were foretold beside what is known.  The right number is not told, only whether it
     is more or fewer: a prediction is not to be read off a picture."""
     how = say("more") if real > mine else say("fewer")
-    title = say("bytes: it moves {how} than you say", how=how)
+    title = say("bytes: it moves {how} than your answer", how=how)
     return bars(title, [(name, float(value), f"{value:,} B") for name, value in
                         (*known, (say("you"), mine))])  # fmt: skip
 
@@ -70,9 +70,9 @@ def still_possible(
     def ruled_out(number: int) -> bool:
         return number == mine or (more is not None and (number < mine) == more)
 
-    line: Row = (say("you say") + f" {mine}",
+    line: Row = (say("your answer") + f" {mine}",
                  [(str(n), "wrong" if ruled_out(n) else "output") for n in scale])  # fmt: skip
-    return cells(say("crossed: numbers that your answer has ruled out"), [*above, line])
+    return cells(say("a cross: your answer has excluded this number"), [*above, line])
 
 
 def marked(title: str, rows: Iterable[tuple[str, Iterable[tuple[str, bool]]]]) -> Picture:

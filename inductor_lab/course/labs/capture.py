@@ -61,7 +61,7 @@ class StackMachine(_OnPrograms):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return say("Python returns {a}, your machine returns {b}", a=wanted, b=found)
+        return say("Python returns {a}; your machine returns {b}", a=wanted, b=found)
 
     def picture(self, solution: Any, case: Program) -> Picture:
         return stacks(bytecode(case.function()), case.arguments)
@@ -92,7 +92,7 @@ class Recorder(_OnPrograms):
         if value == case.value():
             return None
         return say(
-            "with {args} Python returns {a}, your graph {g} gives {b}",
+            "with {args} Python returns {a}; your graph {g} returns {b}",
             args=case.told_arguments(), a=case.value(), b=value, g=f"{nodes} → {result!r}",
         )
 
@@ -105,7 +105,7 @@ class Recorder(_OnPrograms):
             rows.append((str(name), [(op, False), *sides]))
             known.add(name)
         rows.append(("return", [(short(result), isinstance(result, str) and result not in known)]))
-        return marked(say("your graph; crossed: read before it is made"), rows)  # fmt: skip
+        return marked(say("your graph; a cross: read before it is computed"), rows)  # fmt: skip
 
 
 def _wrong_nodes(nodes: list[Any], case: Program) -> str | None:
@@ -115,10 +115,10 @@ def _wrong_nodes(nodes: list[Any], case: Program) -> str | None:
             return say("a node is a tuple (name, op, left, right), not {n!r}", n=node)
         name, _, left, right = node
         if name in known:
-            return say("two values are called {n!r}: each node needs a name of its own", n=name)
+            return say("two values have the name {n!r}: each node needs its own name", n=name)
         for operand in (left, right):
             if isinstance(operand, str) and operand not in known:
-                return say("{n!r} reads {o!r}, which no earlier node makes", n=name, o=operand)
+                return say("{n!r} reads {o!r}, which no earlier node computes", n=name, o=operand)
         known.add(name)
     return None
 
@@ -176,12 +176,12 @@ class Guards(Exercise):
             return None
         if case.serves:
             return say(
-                "only the data differ, so the graph would serve: this guard recompiles in "
-                "every call",
+                "only the data differ, so the graph can be reused: this guard causes a "
+                "recompile in every call",
             )
         changed = [n for n in case.first if _kind(case.first[n]) != _kind(case.second[n])]
         return say(
-            "{n} is of another kind now, the graph would be wrong, and the guard holds",
+            "{n} has another type or value now, so the graph would be wrong, but the guard holds",
             n=", ".join(changed),
         )
 
@@ -243,17 +243,17 @@ class Split(Exercise):
         names = [list(graph[1]) for graph in found]
         if names != [graph[1] for graph in wanted]:
             return say(
-                "the graphs should hold {a}, yours hold {b}",
+                "the graphs should contain {a}; yours contain {b}",
                 a=[graph[1] for graph in wanted], b=names,
             )
         for (inputs, held, outputs), right in zip(found, wanted, strict=True):
             for what, mine, theirs in (
                 (say("takes"), set(inputs), set(right[0])),
-                (say("hands on"), set(outputs), set(right[2])),
+                (say("returns"), set(outputs), set(right[2])),
             ):
                 if mine != theirs:
                     return say(
-                        "the graph of {h} {w} {a}, yours says {b}",
+                        "the graph of {h} {w} {a}; your answer: {b}",
                         h=held, w=what, a=sorted(theirs), b=sorted(mine),
                     )
         return None
@@ -320,7 +320,7 @@ class OneGraph(Exercise):
         if wrong:
             return wrong
         if found.shape != wanted.shape or not torch.allclose(found, wanted, atol=1e-6):
-            return say("gate gives another result")
+            return say("the result differs from that of gate")
         graphs = len(run_there(solution, CAPTURED, solution, *case))
         if graphs != 1:
             return say("TorchDynamo captures {n} graphs, not one", n=graphs)
@@ -329,7 +329,7 @@ class OneGraph(Exercise):
         program = rebuilt(run_there(solution, TRACED, solution, *others))
         if torch.allclose(program(*case), wanted, atol=1e-6):
             return None
-        return say("the graph of your function gives another result than your function")
+        return say("the result of the graph of your function differs from that of your function")
 
     def picture(self, solution: Any, case: tuple[Any, Any]) -> Picture:
         rows = [
@@ -363,7 +363,7 @@ class Recompiles(Exercise):
         wanted = compiles_in(_softmax, [(torch.randn(n, 8), w) for n in case])
         if found == wanted:
             return None
-        return say("compiles of TorchDynamo: {a}, you say {b}", a=wanted, b=found)
+        return say("compiles of TorchDynamo: {a}; your answer: {b}", a=wanted, b=found)
 
     def picture(self, solution: Any, case: list[int]) -> Picture:
         w, seen, line = torch.randn(8, 6), 0, []
@@ -372,7 +372,7 @@ class Recompiles(Exercise):
             compiled = compiles_in(_softmax, calls)
             line.append((str(case[n]), "wrong" if compiled > seen else "output"))
             seen = compiled
-        title = say("rows of each call, crossed where it compiles")
+        title = say("rows of each call; a cross: this call compiles")
         return cells(title, [("", line)])
 
 

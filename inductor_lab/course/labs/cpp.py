@@ -81,7 +81,7 @@ class Cache(Exercise):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return say("lines fetched: {a}, you say {b}", a=wanted, b=found)  # fmt: skip
+        return say("cache misses: {a}; your answer: {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Accesses) -> Picture:
         there = hits(case.addresses, case.lines, case.line)
@@ -89,7 +89,7 @@ class Cache(Exercise):
             (f"{a}:{a // case.line}", "output" if hit else "wrong")
             for a, hit in zip(case.addresses, there, strict=True)
         ]
-        title = say("address:line, crossed where it is fetched")
+        title = say("address:line; a cross: a cache miss")
         return cells(title, [("", line)])
 
 
@@ -129,11 +129,11 @@ class TileOrder(Exercise):
         if missing := sorted(wanted - set(found)):
             return say("{p} is never visited", p=missing[0])
         if len(found) > len(wanted):
-            return say("some places are visited twice")
+            return say("some positions are visited twice")
         tiles = [(i // case.tile[0], j // case.tile[1]) for i, j in found]
         for n, tile in enumerate(tiles[1:], 1):
             if tile != tiles[n - 1] and tile in tiles[:n]:
-                return say("at {p} it comes back to a tile that it had left", p=found[n])
+                return say("at {p} it returns to a tile that it had left", p=found[n])
         return None
 
     def picture(self, solution: Any, case: Tiled) -> Picture:
@@ -185,7 +185,7 @@ class LaneSums(Exercise):
         if list(found[0]) == lanes and found[1] == tail:
             return None
         return say(
-            "the lanes hold {a} and the tail {t}, yours hold {b} and {u}",
+            "the lanes should have {a} and the tail {t}; yours have {b} and {u}",
             a=lanes, t=tail, b=list(found[0]), u=found[1],
         )  # fmt: skip
 
@@ -197,7 +197,7 @@ class LaneSums(Exercise):
             for n in range(0, whole, case.width)
         ]
         tail = ("", [(str(v), "other") for v in case.values[whole:]])
-        return cells(say("a column is a lane; the tail is left over"),
+        return cells(say("each column is a lane; the rest is the tail"),
                      [("", heads), *turns, tail])  # fmt: skip
 
 
@@ -230,29 +230,29 @@ class Shares(Exercise):
         found = [tuple(share) for share in solution(case.count, case.threads, case.line)]
         if len(found) != case.threads:
             return say(
-                "{a} shares are wanted, one for each thread, you give {b}",
+                "there must be {a} shares, one for each thread; your answer has {b}",
                 a=case.threads, b=len(found),
             )  # fmt: skip
         reached = 0
         for begin, end in found:
             if begin != reached or end < begin:
                 return say(
-                    "after {r} the share {s} follows: turns are left out, or done twice",
+                    "the share after {r} is {s}: iterations are missing, or run twice",
                     r=reached, s=(begin, end),
                 )  # fmt: skip
             reached = end
             if end != case.count and end % case.line:
                 return say(
-                    "the line that holds turn {e} is written by two threads: false sharing",
+                    "the cache line of iteration {e} is written by two threads: false sharing",
                     e=end,
                 )
         if reached != case.count:
-            return say("turns from {r} on are left out", r=reached)
+            return say("iterations from {r} on are missing", r=reached)
         lines = [-(-(end - begin) // case.line) for begin, end in found]
         if max(lines) - min(lines) <= 1:
             return None
         return say(
-            "one thread has {a} lines, another {b}: the others wait for it",
+            "one thread has {a} lines, another has {b}: the other threads wait for the slowest",
             a=max(lines), b=min(lines),
         )  # fmt: skip
 
@@ -269,8 +269,11 @@ class Shares(Exercise):
         rows = [(say("thread {n}", n=n), [*map(cell, there, taken)])
                 for n, taken in enumerate(takes)]  # fmt: skip
         if lost := [k for k in there if not owners[k]]:
-            rows.append((say("nobody"), [(str(k), "wrong" if k in lost else "box") for k in there]))
-        return cells(say("lines of each thread; crossed: two threads write it, or none"), rows)
+            line = [(str(k), "wrong" if k in lost else "box") for k in there]
+            rows.append((say("no thread"), line))
+        return cells(
+            say("cache lines of each thread; a cross: two threads write it, or none"), rows
+        )
 
 
 @dataclass(frozen=True)
@@ -333,13 +336,13 @@ class TileSizes(Exercise):
         if fetched <= allowed:
             return None
         return say(
-            "with tiles of {t} it fetches {a} lines; {m} are allowed, for others fetch fewer",
+            "tiles of {t} have {a} cache misses; {m} are allowed, because other tiles have fewer",
             t=found, a=fetched, m=allowed,
         )  # fmt: skip
 
     def picture(self, solution: Any, case: Transposed) -> Picture:
         found = solution(case.rows, case.columns, case.lines, case.line)
-        return numbers(say("cache lines that are fetched"), [
+        return numbers(say("cache misses"), [
             (say("allowed"), int(ENOUGH * fewest(case))),
             (say("you"), transposed_misses(case, found)),
         ])  # fmt: skip
@@ -375,7 +378,7 @@ class Interchange(Exercise):
         if step == 1:
             return None
         return say(
-            "stores are {s} elements apart still:\n{t}",
+            "stores are still {s} elements apart:\n{t}",
             s=step, t=tree_text(made),
         )  # fmt: skip
 
@@ -387,7 +390,7 @@ class Interchange(Exercise):
         right, side = case.function(x), range(case.size)
         if not torch.equal(result, right):
             return matrices(say("the result"), right, result)
-        title = say("turns of your loops; crossed: stored far from the turn before")
+        title = say("iterations of your loops; a cross: stored far from the previous iteration")
         return marked(title, [
             (f"i={i}", [(str(j * case.size + i), j == 0 < i) for j in side]) for i in side
         ])  # fmt: skip

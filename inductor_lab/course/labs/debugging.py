@@ -76,7 +76,7 @@ class Ulps(Exercise):
             return expected(int, found)
         if found == wanted:
             return None
-        return say("they are {a} steps apart, you count {b}", a=wanted, b=found)  # fmt: skip
+        return say("they are {a} steps apart; your answer: {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Apart) -> Picture:
         """The numbers on the way where they are few, else how many they are."""
@@ -87,7 +87,7 @@ class Ulps(Exercise):
             return numbers(title, [(say("right"), high - low), (say("you"), mine)])
         way = [_numbered(place) for place in range(low, high + 1)]
         rows = [(repr(number), [(str(n), False)]) for n, number in enumerate(way)]
-        return marked(say("all float32 numbers on the way, and the steps"),
+        return marked(say("all float32 numbers between them, and the steps"),
                       [*rows, (say("you"), [(str(mine), True)])])  # fmt: skip
 
 
@@ -125,7 +125,7 @@ class FirstWrong(Exercise):
         if wrong_type := expected((int, NoneType), found):
             return wrong_type
         if found != case.first:
-            return say("you answer {f!r} after asking about {a}", f=found, a=asked)  # fmt: skip
+            return say("your answer is {f!r} after running {a}", f=found, a=asked)  # fmt: skip
         enough = math.ceil(math.log2(case.count + 1))
         if len(asked) <= enough:
             return None
@@ -146,13 +146,13 @@ class FirstWrong(Exercise):
         stages = range(case.count)
         runs = [[n for n, at in enumerate(asked, 1) if at == stage] for stage in stages]
         enough = math.ceil(math.log2(case.count + 1))
-        title = say("stages, the wrong ones crossed; your runs in order, crossed: too many")
+        title = say("stages, a cross: wrong; then your runs in order, a cross: not necessary")
         return marked(title, [
             (say("stage"), [(str(at), case.first is not None and at >= case.first)
                             for at in stages]),
             (say("run"), [(",".join(map(str, each)), max(each, default=0) > enough)
                           for each in runs]),
-            (say("you say"), [(str(found), found != case.first)]),
+            (say("your answer"), [(str(found), found != case.first)]),
         ])  # fmt: skip
 
 
@@ -211,7 +211,7 @@ class Smallest(Exercise):
 
     def picture(self, solution: Any, case: Failing) -> Picture:
         found = set(solution(list(case.nodes), lambda nodes: case.needed <= set(nodes)))
-        return marked(say("crossed: nodes that you keep for nothing, or have lost"), [
+        return marked(say("a cross: a node that is not needed, or is missing"), [
             (say("must stay"), [(n if n in case.needed else "", False) for n in case.nodes]),
             (say("you"), [(n if n in found else "–", (n in found) != (n in case.needed))
                           for n in case.nodes]),
@@ -266,7 +266,7 @@ class Births(Exercise):
         born = case.born
         if sorted(found) == sorted(born):
             return None
-        return say("born: {a}; you say {b}", a=born, b=found)
+        return say("first NaN: {a}; your answer: {b}", a=born, b=found)
 
     def picture(self, solution: Any, case: Values) -> Picture:
         """A line for each node: what it reads, what it is, and what the solution says of it."""
@@ -275,9 +275,11 @@ class Births(Exercise):
             says = (name in found, name in case.born)
             line = [(f"{read}={case.values[read]:g}", False) for read in reads]
             line += [("", False)] * (2 - len(line)) + [(f"→ {case.values[name]:g}", False)]
-            said = say("born here") if says[0] else "–"
+            said = say("first appears here") if says[0] else "–"
             rows.append((name, [*line, (said, says[0] != says[1])]))
-        return marked(say("what each reads and is; crossed: you say otherwise"), rows)
+        return marked(
+            say("what each node reads, and its value; a cross: your answer differs"), rows
+        )
 
 
 # ---- seeded bugs ---------------------------------------------------------------------------------
@@ -323,12 +325,12 @@ class ByBlame(_OfBugs):
         stage, line = said
         if stage.strip() != CATALOGUE[bug.fault].stage:
             return say(
-                "{s!r} is not the first stage that is wrong; what does lab.blame say, inside "
-                "of `with bug.planted():`?",
+                "{s!r} is not the first stage that is wrong; what does lab.blame report inside "
+                "`with bug.planted():`?",
                 s=stage,
             )
         if bug.line not in line:
-            return say("the stage is right, but the wrong value is not made in {s!r}", s=line)
+            return say("the stage is right, but the wrong value is not computed in {s!r}", s=line)
         return None
 
     def picture(self, solution: Any, case: int) -> Picture:
@@ -336,11 +338,11 @@ class ByBlame(_OfBugs):
         name, answers = solution()
         bug, (stage, line) = bugs(str(name))[case], answers[case]
         if stage.strip() != CATALOGUE[bug.fault].stage:
-            return marked(say("stages in order; crossed: not the first that is wrong"), [
+            return marked(say("stages in order; a cross: not the first that is wrong"), [
                 ("", [(each, each == stage.strip())]) for each in STAGES
             ])  # fmt: skip
         text = sources.getsource(bug.function).strip().splitlines()
-        return marked(say("crossed: not where the wrong value is made"), [
+        return marked(say("a cross: the wrong value is not computed here"), [
             ("", [(each.strip(), line.strip() in each)]) for each in text
         ])  # fmt: skip
 
@@ -385,8 +387,8 @@ class ByEye(_OfBugs):
                     "this is what the program should compute: what does it compute with the bug?",
                 )
             return say(
-                "on bug.inputs({s}) the faulty code gives {a}, your model {b} (value {p} of "
-                "results and arguments)",
+                "for bug.inputs({s}) the faulty code computes {a}, and your model computes {b} "
+                "(value {p} of results and arguments)",
                 s=seed, a=differs[1], b=differs[2], p=differs[0],
             )  # fmt: skip
         return None
@@ -402,7 +404,7 @@ class ByEye(_OfBugs):
                 a, b = wrong[differs[0]].double().flatten(), mine[differs[0]].double().flatten()
                 off = (~torch.isclose(a, b, rtol=1e-4, atol=1e-4)).nonzero()
                 part = slice(int(off[0]), int(off[0]) + FEW)
-                title = say("from the first value on that differs")
+                title = say("from the first value that differs")
                 return lines(title, a[part].tolist(), b[part].tolist(), say("faulty code"))
         return None
 

@@ -79,12 +79,12 @@ class _Decomposition(Exercise):
         wanted = self.wanted(case)
         if found.shape != wanted.shape:
             return say(
-                "the result has the size {b}, it should have {a}",
+                "the result has the size {b}; it should have the size {a}",
                 a=list(wanted.shape), b=list(found.shape),
             )  # fmt: skip
         if torch.allclose(found, wanted, atol=1e-5, equal_nan=True):
             return None
-        return say("torch gives {a}, yours {b}", a=wanted.tolist(), b=found.tolist())
+        return say("torch computes {a}; yours computes {b}", a=wanted.tolist(), b=found.tolist())
 
     def picture(self, solution: Any, case: torch.Tensor) -> Picture:
         right, mine = self.wanted(case), rebuilt(_traced(solution, case))(case)
@@ -166,7 +166,7 @@ class Decompose(Exercise):
         wrong = expected(list, found)
         if wrong or found == case.primitives():
             return wrong
-        return say("it should be {a}, you give {b}", a=case.primitives(), b=found)
+        return say("it should be {a}; your answer: {b}", a=case.primitives(), b=found)
 
     def picture(self, solution: Any, case: Table) -> Picture:
         mine = solution(list(case.operators), {name: list(to) for name, to in case.table})
@@ -199,7 +199,7 @@ class Rewrite(Exercise):
         found = found[0] if isinstance(found, list | tuple) else found
         if not isinstance(found, torch.Tensor) or not torch.allclose(found, wanted):
             return say(
-                "with your rule x = {x} gives {b}, it should give {a}",
+                "with your rule, x = {x} gives {b}; it should give {a}",
                 x=x.tolist(), a=wanted.tolist(), b=found.tolist(),
             )  # fmt: skip
         if any(left for _, left in _relus_of_abs(program)):

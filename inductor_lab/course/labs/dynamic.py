@@ -61,7 +61,7 @@ class Symbols(Exercise):
         wrong = expected(list, found)
         if wrong or [tuple(shape) for shape in found] == wanted:
             return wrong
-        return say("it should be {a}, you give {b}", a=wanted, b=found)
+        return say("it should be {a}; your answer: {b}", a=wanted, b=found)
 
     def picture(self, solution: Any, case: Inputs) -> Picture:
         found = solution([tuple(shape) for shape in case.shapes])
@@ -118,7 +118,7 @@ class Ranges(Exercise):
         wanted = (sizes[0], sizes[-1] if sizes[-1] < FAR - 1 else None)
         if tuple(found) == wanted:
             return None
-        return say("sizes {a} take the same path, you say {b}", a=wanted, b=found)
+        return say("sizes {a} take the same path; your answer: {b}", a=wanted, b=found)
 
     def picture(self, solution: Any, case: Branches) -> Picture:
         low, high = solution(list(case.tests), case.hint)
@@ -129,7 +129,7 @@ class Ranges(Exercise):
             role = "wrong" if (size in mine) != (size in right) else "input"
             return str(size), role if size in mine or size in right else "box"
 
-        title = say("sizes that you serve; crossed: it should be the other way round")  # fmt: skip
+        title = say("sizes of your answer; a cross: it should be the opposite")  # fmt: skip
         return cells(title, [("", [cell(size) for size in range(2, 26)])])
 
 
@@ -168,7 +168,7 @@ class Compiles(Exercise):
         wanted = compiles_in(lambda x: x * 2, [(torch.ones(size),) for size in case.calls])
         if found == wanted:
             return None
-        return say("compiles of TorchDynamo: {a}, you say {b}", a=wanted, b=found)  # fmt: skip
+        return say("compiles of TorchDynamo: {a}; your answer: {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Sizes) -> Picture:
         compiled = compiling_in(lambda x: x * 2, [(torch.ones(size),) for size in case.calls])
@@ -183,8 +183,8 @@ def timeline(calls: Sequence[str], compiled: Sequence[int], mine: int | None = N
         line[place] = (f"{line[place][0]} {graph}".strip(), "input")
     rows: list[Row] = [(say("call"), [(call, "other") for call in calls]), (say("graph"), line)]
     if mine is not None:
-        rows.append((say("you say"), [(str(mine), "wrong")]))
-    legend = [(say("a graph is compiled"), "input"), (say("one that is there serves"), "box")]
+        rows.append((say("your answer"), [(str(mine), "wrong")]))
+    legend = [(say("a graph is compiled"), "input"), (say("an existing graph is reused"), "box")]
     return cells(say("which call compiles"), rows, legend)
 
 
@@ -204,7 +204,7 @@ class ForEverySize(Exercise):
         yield (4, 5, 6, 7, 9)
 
     def told(self, case: tuple[int, ...]) -> str:
-        return say("x of {s} rows, in turn", s=", ".join(map(str, case)))
+        return say("x of {s} rows, one after the other", s=", ".join(map(str, case)))
 
     def judge(self, solution: Any, case: tuple[int, ...]) -> str | None:
         inputs = [torch.arange(3.0 * rows).reshape(rows, 3) for rows in case]
@@ -216,7 +216,7 @@ class ForEverySize(Exercise):
                 return wrong
             if found.shape != (3,) or not torch.allclose(found, by_rows(x)):
                 return say(
-                    "for {n} rows by_rows gives {a}, you give {b}",
+                    "for {n} rows by_rows computes {a}; yours computes {b}",
                     n=x.shape[0], a=by_rows(x).tolist(), b=found.tolist(),
                 )  # fmt: skip
         count = len(run_there(solution, COMPILING, solution, [(x,) for x in inputs]))
@@ -241,7 +241,7 @@ class ForEverySize(Exercise):
         for x in inputs:
             right, found = by_rows(x), solution(x)
             if found.shape != right.shape or not torch.allclose(found, right):
-                title = say("x of {s} rows, in turn", s=x.shape[0])
+                title = say("x of {s} rows, one after the other", s=x.shape[0])
                 return matrices(title, [right.tolist()], [found.tolist()])
         compiling = run_there(solution, COMPILING, solution, [(x,) for x in inputs])
         return timeline(list(map(str, case)), compiling)

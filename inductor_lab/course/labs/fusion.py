@@ -207,7 +207,7 @@ class Traffic(_OnGraphs):
             (say("read"), say("written")), found, traffic(case), strict=True
         ):
             if mine != right:
-                return say("{a} bytes are {w}, you count {b}", w=what, a=right, b=mine)  # fmt: skip
+                return say("{a} bytes are {w}; your answer: {b}", w=what, a=right, b=mine)
         return None
 
     def picture(self, solution: Any, case: Graph) -> Picture:
@@ -289,11 +289,15 @@ class MustHold(Exercise):
         elsewhere = case.elsewhere()
         if elsewhere and found is None:
             return say(
-                "you allow it, but at {p} the kernel reads p{q}, which another point makes",
+                "your answer allows it, but at {p} the kernel reads p{q}, which another point "
+                "computes",
                 p=_place(elsewhere[0]), q=elsewhere[1],
             )  # fmt: skip
         if not elsewhere and found is not None:
-            return say("every point reads what it has made itself, and you refuse: {r}", r=found)
+            return say(
+                "every point reads only values that it has computed, but your answer refuses "
+                "it: {r}", r=found
+            )
         return None
 
     def picture(self, solution: Any, case: _Shared) -> Picture:
@@ -313,7 +317,7 @@ class MustHold(Exercise):
                 own = all(made[axis] == at[axis] for axis in case.shared)
                 line.append((f"p[{i},{j}]" if read else "", read and not own))
             rows.append(("", line))
-        title = say("what the point ({p}) reads; crossed: made by another point", p=_place(at))
+        title = say("what the point ({p}) reads; a cross: another point computes it", p=_place(at))
         return marked(title, rows)
 
 
@@ -340,7 +344,7 @@ class InOrder(_OnGraphs):
                 for read in case.reads[name]:
                     if read not in ready and read not in group:
                         return say(
-                            "{n} reads {r}, which no kernel has made yet",
+                            "{n} reads {r}, which no kernel has computed yet",
                             n=name, r=read,
                         )  # fmt: skip
             ready.update(group)
@@ -354,7 +358,9 @@ class InOrder(_OnGraphs):
                 (name, not set(case.reads[name]) <= ready | set(group)) for name in group
             ]))  # fmt: skip
             ready.update(group)
-        return marked(say("crossed: reads what no kernel has made yet"), rows)  # fmt: skip
+        return marked(
+            say("a cross: reads a buffer that no kernel has computed yet"), rows
+        )
 
 
 def _ordered(graph: Graph) -> list[tuple[str, ...]] | None:
@@ -397,7 +403,7 @@ class Scheduler(Exercise):
         if mine.after.bytes <= SLACK * ours.after.bytes:
             return None
         return say(
-            "legal and right, but it moves {a:,} bytes in {k} kernels, ours {b:,} in {n}",
+            "legal and right, but it moves {a:,} bytes in {k} kernels; ours moves {b:,} in {n}",
             a=mine.after.bytes, b=ours.after.bytes, k=mine.after.kernels, n=ours.after.kernels,
         )  # fmt: skip
 

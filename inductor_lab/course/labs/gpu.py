@@ -55,7 +55,7 @@ class BlocksAndMasks(Exercise):
             return wrong
         programs = -(-case.count // case.block)
         if len(found) != programs:
-            return say("{a} programs are wanted, you start {b}", a=programs, b=len(found))
+            return say("{a} programs are needed; you start {b}", a=programs, b=len(found))
         seen = set[int]()
         for number, (offsets, mask) in enumerate(found):
             if len(offsets) != case.block or len(mask) != case.block:
@@ -68,14 +68,14 @@ class BlocksAndMasks(Exercise):
             for at in live:
                 if not 0 <= at < case.count:
                     return say(
-                        "program {n} touches element {e}, which is not there",
+                        "program {n} accesses element {e}, which does not exist",
                         n=number, e=at,
                     )  # fmt: skip
                 if at in seen:
-                    return say("element {e} is touched twice", e=at)
+                    return say("element {e} is accessed twice", e=at)
                 seen.add(at)
         missing = sorted(set(range(case.count)) - seen)
-        return say("element {e} is left out", e=missing[0]) if missing else None
+        return say("element {e} is missing", e=missing[0]) if missing else None
 
     def picture(self, solution: Any, case: Blocks) -> Picture:
         rows = []
@@ -85,7 +85,7 @@ class BlocksAndMasks(Exercise):
                 wrong = bool(on) != (0 <= at < case.count)
                 line.append((str(at), "wrong" if wrong else "input" if on else "box"))
             rows.append((f"program {number}", line))
-        title = say("offsets of each program; crossed: the mask is wrong")  # fmt: skip
+        title = say("offsets of each program; a cross: the mask is wrong")  # fmt: skip
         touched = {at for offsets, mask in solution(case.count, case.block)
                    for at, on in zip(offsets, mask, strict=False) if on}  # fmt: skip
         missing: list[Cell] = [(str(at), "wrong") for at in range(case.count) if at not in touched]
@@ -125,15 +125,15 @@ class Coalesced(Exercise):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return say("segments fetched: {a}, you say {b}", a=wanted, b=found)  # fmt: skip
+        return say("segments loaded: {a}; your answer: {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Warp) -> Picture:
         rows: dict[int, list[Cell]] = {}
         for address in sorted(case.addresses):
             rows.setdefault(address // SEGMENT, []).append((str(address), "input"))
         named = [(say("segment {n}", n=n), line) for n, line in rows.items()]
-        named.append((say("you say"), [(str(solution(list(case.addresses))), "wrong")]))
-        return cells(say("addresses of the threads, a line for each segment fetched"), named)
+        named.append((say("your answer"), [(str(solution(list(case.addresses))), "wrong")]))
+        return cells(say("addresses of the threads, one line for each segment"), named)
 
 
 # ---- kernels ------------------------------------------------------------------------------------
@@ -282,5 +282,7 @@ class Masks(Exercise):
         said = say("a mask") if solution[case] else say("no mask")
         line: list[Cell] = [(str(1 << k), "wrong" if count % (1 << k) else "output")
                             for k in range(11)]  # fmt: skip
-        title = say("blocks of so many lanes; crossed: {n} elements do not fill them", n=count)
+        title = say(
+            "numbers of lanes in a block; a cross: {n} elements do not fill such blocks", n=count
+        )
         return cells(title, [(say("block"), line), (say("you"), [(said, "wrong")])])

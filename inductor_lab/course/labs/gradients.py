@@ -112,7 +112,7 @@ class Gradients(_OnTapes):
         for name, wanted in case.gradients().items():
             if found.get(name, 0) != wanted:
                 return say(
-                    "the derivative by {n} is {a}, you say {b}",
+                    "the derivative with respect to {n} is {a}; your answer: {b}",
                     n=name, a=wanted, b=found.get(name, 0),
                 )  # fmt: skip
         return None
@@ -120,7 +120,7 @@ class Gradients(_OnTapes):
     def picture(self, solution: Any, case: Tape) -> Picture:
         by, values = case.every_gradient()
         rows = [(name, [(str(values[name]), False), (short(by[name]), False)]) for name in values]
-        title = say("values, and the derivative of the result by each")  # fmt: skip
+        title = say("values, and the derivative of the result with respect to each")  # fmt: skip
         return marked(title, rows)
 
 
@@ -135,9 +135,9 @@ class Needed(_OnTapes):
             return wrong
         wanted = _read_by_gradients(case)
         if extra := set(found) - wanted:
-            return say("{e}: no gradient reads that", e=_listed(extra))
+            return say("{e}: no derivative reads it", e=_listed(extra))
         if missing := wanted - set(found):
-            return say("a gradient reads {m}, which you leave out", m=_listed(missing))
+            return say("a derivative reads {m}, which your answer leaves out", m=_listed(missing))
         return None
 
     def picture(self, solution: Any, case: Tape) -> Picture:
@@ -148,7 +148,7 @@ class Needed(_OnTapes):
                     (read if name in mine else not_read, (name in right) != (name in mine))])
             for name in (*case.arguments, *(node[0] for node in case.nodes))
         ]  # fmt: skip
-        title = say("by the gradients: right, and yours")
+        title = say("whether the derivatives read it: right, and yours")
         return marked(title, rows)
 
 
@@ -230,11 +230,11 @@ class _OnForwards(Exercise):
             if v.is_input or (v.repeatable and set(v.inputs) <= have):
                 have.add(v.name)
             how = (say("saved") if v.name in saved else say("input")
-                   if v.is_input else say("again") if v.name in have else "")  # fmt: skip
+                   if v.is_input else say("recomputed") if v.name in have else "")  # fmt: skip
             need = say("needed") if v.needed else ""
             rows.append((f"{v.name} ({v.nbytes} B)",
                          [(how, False), (need, v.needed and v.name not in have)]))  # fmt: skip
-        return marked(say("what the backward can have"), rows)
+        return marked(say("what the backward can compute"), rows)
 
 
 def missing_from(values: Iterable[ForwardValue], saved: Iterable[str]) -> str | None:
@@ -258,8 +258,8 @@ class Enough(_OnForwards):
         if wrong or found == (missing is None):
             return wrong
         if missing is None:
-            return say("it is enough, you say it is not")
-        return say("you say it is enough, but {m} cannot be had", m=missing)
+            return say("it is enough; your answer is that it is not")
+        return say("your answer is that it is enough, but {m} cannot be computed", m=missing)
 
 
 @exercise("3.4", "The minimum cut", "最小割", points=3, limit=60.0)
@@ -280,7 +280,7 @@ class Cheapest(_OnForwards):
         missing = missing_from(case.values, found)
         if missing:
             return say(
-                "saving {s} is not enough: {m} cannot be had",
+                "saving {s} is not enough: {m} cannot be computed",
                 s=_listed(found) or "nothing", m=missing,
             )  # fmt: skip
         best = best_cut(case.values)
@@ -326,25 +326,25 @@ class Partitioner(Exercise):
     def told(self, case: Any) -> str:
         ours = partition_of(case)
         return say(
-            "{name}: ours keeps {a:,} bytes for the backward and computes {n} values again, eager "
-            "keeps {b:,}",
+            "{name}: ours saves {a:,} bytes for the backward and recomputes {n} values; eager "
+            "saves {b:,}",
             name=case.__name__, a=ours.cut_bytes, n=len(ours.recomputed), b=ours.bytes_if_all_saved,
         )  # fmt: skip
 
     def judge(self, solution: Any, case: Any) -> str | None:
         if not callable(solution):
-            return say("give the function or class itself, without calling it")
+            return say("pass the function or class itself, and do not call it")
         ours, mine = partition_of(case), partition_of(case, solution)
         again = [r.name for r in mine.recomputed if r.op.endswith(PRODUCTS)]
         if again:
             return say(
-                "{n} is a matrix product, and the backward does it a second time",
+                "{n} is a matrix product, and the backward recomputes it",
                 n=again[0],
             )
         if mine.cut_bytes <= ours.cut_bytes:
             return None
         return say(
-            "legal, but it keeps {a:,} bytes for the backward, ours {b:,}",
+            "legal, but it saves {a:,} bytes for the backward; ours saves {b:,}",
             a=mine.cut_bytes, b=ours.cut_bytes,
         )  # fmt: skip
 

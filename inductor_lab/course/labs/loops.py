@@ -104,7 +104,7 @@ class Views(Exercise):
             wanted = layout_of(after)
             if len(found) != 3 or (tuple(found[0]), tuple(found[1]), found[2]) != wanted:
                 return say(
-                    "{op} of {b} gives (size, stride, offset) = {w}, you say {f}",
+                    "{op} of {b} gives (size, stride, offset) = {w}; your answer: {f}",
                     op=op, b=layout_of(before), w=wanted, f=found,
                 )  # fmt: skip
         return None
@@ -146,7 +146,7 @@ class Broadcast(Exercise):
         wanted = torch.empty(case.first).expand(case.second)
         if wrong or len(found) != wanted.dim():
             return wrong or say(
-                "strides wanted: {n}, one for each dimension of the result, not {f}",
+                "the result needs {n} strides, one for each of its dimensions, not {f}",
                 n=wanted.dim(), f=list(found),
             )  # fmt: skip
         for place, (length, right, mine) in enumerate(
@@ -154,7 +154,7 @@ class Broadcast(Exercise):
         ):
             if length > 1 and right != mine:
                 return say(
-                    "the stride of dimension {d} is {a}, you say {b}",
+                    "the stride of dimension {d} is {a}; your answer: {b}",
                     d=place, a=right, b=mine,
                 )  # fmt: skip
         return None
@@ -222,14 +222,17 @@ class Reshape(Exercise):
         if found is None and wanted is not None:
             return say("no copy is needed: the strides are {w}", w=wanted)
         if found is not None and wanted is None:
-            return say("no strides can do this, it has to be copied; you say {f}", f=tuple(found))
+            return say(
+                "no strides can do this, so the data must be copied; your answer: "
+                "{f}", f=tuple(found)
+            )
         if found is not None and tuple(found) != wanted:
-            return say("the strides are {w}, you say {f}", w=wanted, f=tuple(found))  # fmt: skip
+            return say("the strides are {w}; your answer: {f}", w=wanted, f=tuple(found))
         return None
 
     def picture(self, solution: Any, case: Reshaped) -> Picture:
         found = solution(case.size, case.stride, case.wanted)
-        title = say("places in memory, as they should be read")
+        title = say("places in memory, in the order in which they should be read")
         mine = [] if found is None else places(case.wanted, found)
         return lines(title, places(case.size, case.stride), mine)
 
@@ -308,7 +311,7 @@ class RunLoops(Exercise):
         wrong = expected((list, tuple), found)
         if wrong or [list(row) for row in found] == case.value():
             return wrong
-        return say("it should be {a}, you give {b}", a=case.value(), b=found)
+        return say("it should be {a}; your answer: {b}", a=case.value(), b=found)
 
     def picture(self, solution: Any, case: Rows) -> Picture:
         mine = solution(list(case.nests), [list(row) for row in case.x])

@@ -62,20 +62,20 @@ class Middle(Exercise):
         if wrong:
             return wrong
         if given != list(case):
-            return say("it changed the samples it was given")
+            return say("it changed the list of samples")
         below, above = sum(s <= found for s in case), sum(s >= found for s in case)
         if 2 * below >= len(case) and 2 * above >= len(case):
             return None
         return say(
-            "{f} is not the middle: {b} samples are at or below it, {a} at or above",
+            "{f} is not a middle: {b} samples are at or below it, and {a} are at or above it",
             f=round(found, 3), b=below, a=above,
         )  # fmt: skip
 
     def picture(self, solution: Any, case: tuple[int, ...]) -> Picture:
         rows = [(say("sample"), float(s), str(s)) for s in sorted(case)]
         found = solution(list(case))
-        return bars(say("the samples, and what you say"),
-                    [*rows, (say("you say"), found, f"{found:.4g}")])  # fmt: skip
+        return bars(say("the samples, and your answer"),
+                    [*rows, (say("your answer"), found, f"{found:.4g}")])  # fmt: skip
 
 
 # ---- an interval --------------------------------------------------------------------------------
@@ -151,13 +151,13 @@ class Interval(Exercise):
             usual += high - low
         if held < 0.91 * EXPERIMENTS:
             return say(
-                "it holds the true ratio in {h:.0%} of {n} experiments, 95 % are asked for",
+                "it contains the true ratio in {h:.0%} of {n} experiments; 95 % are required",
                 h=held / EXPERIMENTS, n=EXPERIMENTS,
             )  # fmt: skip
         if wide <= 1.25 * usual:
             return None
         return say(
-            "it holds, but it is {w:.1f} times as wide as need be",
+            "it contains the median, but it is {w:.1f} times as wide as necessary",
             w=wide / usual,
         )  # fmt: skip
 
@@ -178,9 +178,9 @@ class Interval(Exercise):
             return marks
 
         named = [(say("yours, {n}", n=n), each) for n, each in enumerate(found, 1)]
-        named += [(say("wide enough, {n}", n=n), right) for n, (_, right) in
+        named += [(say("necessary width, {n}", n=n), right) for n, (_, right) in
                   enumerate(wanted[:2], 1)]  # fmt: skip
-        title = say("your intervals; m: the true median, crossed where it is not held")
+        title = say("your intervals; m: the true median; a cross: it is outside of the interval")
         told = [title, f"  m: {case.truth:.3f}"]
         told += [f"  {name}: {'' if low <= case.truth <= high else '×'}{low:.3f} – {high:.3f}"
                  for name, (low, high) in named]  # fmt: skip
@@ -228,14 +228,14 @@ class Compiling(Exercise):
             return expected(dict, found)
         listed = found.get(case.name)
         if not isinstance(listed, (list, tuple, set)):
-            return say("no list for {n}", n=case.name)
+            return say("there is no list for {n}", n=case.name)
         right = compiling_of(case)
         missed, extra = set(right) - set(listed), set(listed) - set(right)
         if missed:
             return say("a call that compiles is not in your list")  # fmt: skip
         if not extra:
             return None
-        return say("call {n} runs code that is there already", n=min(extra, key=str))  # fmt: skip
+        return say("call {n} reuses existing code", n=min(extra, key=str))  # fmt: skip
 
     def picture(self, solution: Any, case: Series) -> Picture:
         """The calls, and which of them the solution lists.  Which one is missing is not told."""
@@ -248,7 +248,7 @@ class Compiling(Exercise):
         rows: list[Row] = [(say("call"), calls), (say("you"), mine)]
         if missed := len(right - listed):
             rows.append((say("not in your list"), [("?", "wrong")] * missed))
-        return cells(say("calls that compile, as you say"), rows)
+        return cells(say("calls that compile by your answer"), rows)
 
 
 # ---- does it pay --------------------------------------------------------------------------------
@@ -290,9 +290,9 @@ class Pays(Exercise):
         if (wrong := expected((int, NoneType), found)) or found == right:
             return wrong
         if found is None or right is None:
-            return say("it is {r}, you say {f}", r=right, f=found)
+            return say("it is {r}; your answer: {f}", r=right, f=found)
         return say(
-            "after {r} calls {a} ms against {b} ms, you say {f}",
+            "after {r} calls: {a} ms compared with {b} ms; your answer: {f}",
             r=right, f=found, a=case.compile + right * case.after, b=right * case.before,
         )  # fmt: skip
 
@@ -305,4 +305,4 @@ class Pays(Exercise):
             for row in ((f"{calls} × before", calls * case.before),
                         (f"compile + {calls} × after", case.compile + calls * case.after))
         ]  # fmt: skip
-        return numbers(say("milliseconds so far"), rows, " ms")
+        return numbers(say("milliseconds in total"), rows, " ms")

@@ -94,7 +94,7 @@ class Lifetimes(_OnWork):
         for name, life in case.lives.items():
             if name not in found or tuple(found[name]) != life:
                 return say(
-                    "{n} lives from step {a} to {b}, you say {f}",
+                    "{n} is alive from step {a} to {b}; your answer: {f}",
                     n=name, a=life[0], b=life[1], f=found.get(name),
                 )  # fmt: skip
         extra = [name for name in found if name not in case.lives]
@@ -115,7 +115,7 @@ def lanes(case: Work, slots: dict[str, Any]) -> Picture:
             role = "wrong" if len(here) > 1 else "bar" if here else "box"
             line.append(("+".join(here), role))
         rows.append((str(slot), line))
-    return cells(say("who lives where, step by step"), rows)
+    return cells(say("lifetimes and slots, step by step"), rows)
 
 
 @exercise("8.2", "The peak", "峰值", points=1)
@@ -133,7 +133,7 @@ class Peak(_OnWork):
         if wrong or found == wanted:
             return wrong
         return say(
-            "with {s} the peak is {a} bytes, you say {b}",
+            "with {s} the peak is {a} bytes; your answer: {b}",
             s=nbytes, a=wanted, b=found,
         )  # fmt: skip
 
@@ -159,7 +159,7 @@ class Reuse(_OnWork):
                 (a, b), (c, d) = case.lives[one], case.lives[other]
                 if found[one] == found[other] and a <= d and c <= b:
                     return say(
-                        "{a} and {b} share a slot, and both live at step {s}",
+                        "{a} and {b} share a slot, and both are alive in step {s}",
                         a=other, b=one, s=max(a, c),
                     )  # fmt: skip
         used = len({found[name] for name in names})
@@ -169,7 +169,7 @@ class Reuse(_OnWork):
         )
         if used == needed:
             return None
-        return say("the fewest slots that do: {a}; you use {b}", a=needed, b=used)
+        return say("{a} slots are enough; you use {b}", a=needed, b=used)
 
     def picture(self, solution: Any, case: Work) -> Picture:
         return lanes(case, solution(dict(case.lives)))
@@ -213,7 +213,7 @@ class Faults(Exercise):
         wrong = expected(int, found)
         if wrong or found == wanted:
             return wrong
-        return say("pages touched: {a}, you say {b}", a=wanted, b=found)  # fmt: skip
+        return say("page faults: {a}; your answer: {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Writes) -> Picture:
         seen, rows = set[int](), list[tuple[str, list[Cell]]]()
@@ -227,8 +227,8 @@ class Faults(Exercise):
             rows.append((say("{n} bytes at {s}", n=nbytes, s=start), line))
             seen |= here
         mine = solution([tuple(each) for each in case.ranges], case.page)
-        rows.append((say("you say"), [(str(mine), "wrong")]))
-        legend = [(say("touched for the first time"), "input"), (say("touched before"), "bar")]
+        rows.append((say("your answer"), [(str(mine), "wrong")]))
+        legend = [(say("first access"), "input"), (say("accessed before"), "bar")]
         return cells(say("pages of each write"), rows, legend)
 
 
@@ -284,7 +284,7 @@ class Pooled(Exercise):
                 role = "wrong" if step.wrong and block == step.block else "bar"
                 line.append((str(held[block]), role) if block in held else ("", "box"))
         named = [(say("block {n}", n=block), line) for block, line in lanes.items()]
-        title = say("what is asked for (+) and given back (−); who holds which block")
+        title = say("requests (+) and returns (−); which blocks are in use")
         return cells(title, [("", steps), *named])
 
 
@@ -330,19 +330,19 @@ def _wrong_block(found: tuple[Any, int], asked: int, sizes: dict[Any, int], free
     block, size = found
     fits = [b for b in free if asked <= sizes[b] <= 2 * asked]
     if size < asked:
-        return say("take({n}) gave a block of {s}", n=asked, s=size)  # fmt: skip
+        return say("take({n}) returned a block of {s}", n=asked, s=size)  # fmt: skip
     if size > 2 * asked:
         return say(
-            "take({n}) gave a block of {s}: more than half is wasted",
+            "take({n}) returned a block of {s}: more than half is unused",
             n=asked, s=size,
         )  # fmt: skip
     if block in sizes and block not in free:
-        return say("block {b} is handed out again, and somebody holds it", b=block)  # fmt: skip
+        return say("block {b} is returned again although it is still in use", b=block)  # fmt: skip
     if block in sizes and sizes[block] != size:
         return say("block {b} has {a} bytes, not {s}", b=block, a=sizes[block], s=size)  # fmt: skip
     if block not in sizes and fits:
         return say(
-            "a fresh block, though block {b} is free and fits: page faults again",
+            "a new block, although block {b} is free and fits: this causes new page faults",
             b=fits[0],
         )  # fmt: skip
     return ""
@@ -382,16 +382,17 @@ class Roofs(Exercise):
         least = max(times.values())
         if len(found) != 2 or abs(float(found[0]) - least) > 1e-9 * least:
             return say(
-                "memory needs {m:.3g} s, arithmetic {c:.3g} s, and both go on at once: you say {f}",
+                "memory needs {m:.3g} s, arithmetic {c:.3g} s, and both run at the same time; "
+                "your answer: {f}",
                 m=times["memory"], c=times["compute"], f=found,
             )  # fmt: skip
         if times.get(found[1]) == least:
             return None
-        return say("the time is right, but {f} is not what it waits for", f=found[1])
+        return say("the time is right, but {f} is not the limit", f=found[1])
 
     def picture(self, solution: Any, case: Kernel) -> Picture:
         found = solution(case.flops, case.nbytes, case.flop_rate, case.rate)
-        return numbers(say("both go on at once: the longer one is waited for"), [
+        return numbers(say("both run at the same time: the longer one determines the time"), [
             (say("memory"), case.nbytes / case.rate),
             (say("arithmetic"), case.flops / case.flop_rate),
             (f"{say('you')}: {found[1]}", float(found[0])),
@@ -420,7 +421,8 @@ class Bytes(Exercise):
             return None
         more = solution[case] > wanted
         return say(
-            "it moves {how} than {g:,} bytes: what is read once, and what never leaves the kernel?",
+            "it moves {how} than {g:,} bytes: which data are read once, and which never leave "
+            "the kernel?",
             g=solution[case], how=say("fewer") if more else say("more"),
         )
 

@@ -42,7 +42,7 @@ class RingSum(Exercise):
             for rank, chunk in enumerate(sent):
                 if not isinstance(chunk, int) or not 0 <= chunk < n:
                     return say(
-                        "chunk({r}, {s}, {n}) gives {c}, and chunks are 0 to {m}",
+                        "chunk({r}, {s}, {n}) returns {c}; chunks are numbered from 0 to {m}",
                         r=rank, s=step, n=n, c=chunk, m=n - 1,
                     )  # fmt: skip
             moving = [held[rank][chunk].copy() for rank, chunk in enumerate(sent)]
@@ -57,7 +57,7 @@ class RingSum(Exercise):
             for chunk, parts in enumerate(chunks):
                 if len(parts) < n:
                     return say(
-                        "at the end chunk {c} of rank {r} lacks what rank {m} had",
+                        "at the end, chunk {c} of rank {r} lacks the value of rank {m}",
                         c=chunk, r=rank, m=min(set(range(n)) - parts),
                     )  # fmt: skip
         return None
@@ -75,7 +75,9 @@ class RingSum(Exercise):
         rows = [(say("rank {r}", r=rank), [("+".join(map(str, sorted(parts))),
                                             sorted(parts) != list(range(n))) for parts in chunks])
                 for rank, chunks in enumerate(held)]  # fmt: skip
-        title = say("whose parts are in each chunk at the end; crossed: not each rank's once")
+        title = say(
+            "ranks whose values are in each chunk at the end; a cross: not each rank exactly once"
+        )
         return marked(title, rows)
 
 
@@ -88,7 +90,7 @@ def _received(mine: list[set[int]], chunk: int, came: set[int], adds: bool) -> s
     mine[chunk] = mine[chunk] | came
     if not twice:
         return ""
-    return say("chunk {c} would have what rank {r} had twice", c=chunk, r=min(twice))  # fmt: skip
+    return say("the value of rank {r} would be added twice to chunk {c}", c=chunk, r=min(twice))
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class OnTheWire(Exercise):
 
     def picture(self, solution: Any, case: Message) -> Picture:
         return numbers(say("bytes"), [
-            (say("the whole tensor"), case.nbytes),
+            (say("the complete tensor"), case.nbytes),
             (say("one step of the ring"), case.nbytes // case.ranks),
             (say("you"), float(solution(case.kind, case.nbytes, case.ranks))),
         ], " B")  # fmt: skip
@@ -172,7 +174,7 @@ class Shards(Exercise):
             kept, share = one.numel() + other.numel(), 2 * w1.numel() // case.ranks
             if kept != share:
                 return say(
-                    "rank {r} keeps {k} weights, its share is {s}",
+                    "rank {r} stores {k} weights; its share is {s}",
                     r=rank, k=kept, s=share,
                 )  # fmt: skip
             if one.shape[0] != case.width or other.shape != (one.shape[1], case.width):
@@ -200,7 +202,7 @@ class Shards(Exercise):
                                     for k in range(case.hidden)]  # fmt: skip
                 rows.append((f"{name} {say('rank {r}', r=rank)}", line))
                 taken |= here
-        return cells(say("what each rank keeps; crossed: another rank has it too"), rows)
+        return cells(say("what each rank stores; a cross: another rank stores it too"), rows)
 
 
 Steps = Mapping[str, tuple[str, int, tuple[str, ...]]]
@@ -273,7 +275,7 @@ class Hidden(Exercise):
         if wrong:
             return wrong
         if sorted(found) != sorted(steps):
-            return say("{f} is not each step once", f=list(found))
+            return say("{f} does not contain each step exactly once", f=list(found))
         for at, name in enumerate(found):
             early = [need for need in steps[name][2] if need not in found[:at]]
             if early:
@@ -282,7 +284,7 @@ class Hidden(Exercise):
         if ends_at(found, steps) == best:
             return None
         return say(
-            "{f} ends at {a}, and {b} can be reached",
+            "{f} ends at {a}; the earliest possible end is {b}",
             f=list(found), a=ends_at(found, steps), b=best,
         )  # fmt: skip
 
@@ -291,7 +293,7 @@ class Hidden(Exercise):
         steps = dict(case.steps)
         found = tuple(solution(dict(steps)))
         if not is_order(found, steps):
-            return marked(say("crossed: begun before what it needs"), [("", [
+            return marked(say("a cross: begins before the steps that it needs"), [("", [
                 (name, not set(steps[name][2]) <= set(found[:at])) for at, name in enumerate(found)
             ])])  # fmt: skip
         best = min((o for o in permutations(steps) if is_order(o, steps)),
@@ -307,7 +309,7 @@ class Hidden(Exercise):
                             late = unit >= ends_at(best, steps)
                             line[unit] = (name, "wrong" if late else "bar")
                 rows.append((f"{whose}: {lane}", line))
-        return cells(say("who is busy when; crossed: later than need be"), rows)
+        return cells(say("what runs when; a cross: later than necessary"), rows)
 
 
 @dataclass(frozen=True)
@@ -341,7 +343,9 @@ class Buckets(Exercise):
             return wrong
         flat = [at for bucket in found for at in bucket]
         if flat != list(range(len(case.sizes))):
-            return say("the buckets hold {f}: each gradient once, in order", f=flat)  # fmt: skip
+            return say(
+                "the buckets contain {f}; they must contain each gradient once, in order", f=flat
+            )
         for bucket in found:
             nbytes = sum(case.sizes[at] for at in bucket)
             if nbytes > case.limit and len(bucket) > 1:
@@ -352,7 +356,7 @@ class Buckets(Exercise):
         fewest = _fewest(case)
         if len(found) == fewest:
             return None
-        return say("{f} messages, and {w} do", f=len(found), w=fewest)  # fmt: skip
+        return say("you use {f} messages; {w} are enough", f=len(found), w=fewest)  # fmt: skip
 
     def picture(self, solution: Any, case: Gradients) -> Picture:
         """A line for each bucket, as wide as the limit: which gradient fills it how far."""
@@ -362,7 +366,7 @@ class Buckets(Exercise):
             line = [(text, k >= case.limit and len(bucket) > 1) for k, text in enumerate(filled)]
             line += [("", False)] * (case.limit - len(line))
             rows.append((say("bucket {n}", n=number), line))
-        return marked(say("gradients in your buckets; crossed: beyond the limit"), rows)
+        return marked(say("gradients in your buckets; a cross: above the limit"), rows)
 
 
 def _fewest(case: Gradients) -> int:
@@ -414,8 +418,8 @@ class Parting(Exercise):
         if (wrong := expected((int, NoneType), found)) or found == wanted:
             return wrong
         if wanted is None:
-            return say("all ranks agree, and you say {f}", f=found)
-        return say("they part at place {w}, you say {f}", w=wanted, f=found)  # fmt: skip
+            return say("all ranks agree; your answer: {f}", f=found)
+        return say("the first difference is at position {w}; your answer: {f}", w=wanted, f=found)
 
     def picture(self, solution: Any, case: Sequences) -> Picture:
         """A lane for each rank; crossed: the ranks wait for one another here, and for ever."""
@@ -429,5 +433,5 @@ class Parting(Exercise):
         said = [(text, wrong and bool(text)) for text, wrong in line]
         if not any(text for text, _ in said):
             said = [(str(mine), True)]
-        return marked(say("what each rank begins; crossed: here they part"),
+        return marked(say("what each rank begins; a cross: the first difference"),
                       [*rows, (say("you"), said)])  # fmt: skip

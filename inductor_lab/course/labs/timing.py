@@ -52,7 +52,7 @@ class _Timed(Exercise):
         if abs(found - right) <= self.tolerance * right:
             return None
         return say(
-            "it is {r:.4g}, you say {f:.4g}; calls made: {n:,}",
+            "it is {r:.4g}; your answer: {f:.4g}; number of calls: {n:,}",
             r=right, f=found, n=len(machine.log),
         )  # fmt: skip
 
@@ -61,7 +61,7 @@ class _Timed(Exercise):
         _, machine = case.run(solution)
         rows = [(f"{n}: {name}", took, f"{took:.3g} s") for n, (name, took) in
                 enumerate(machine.log[:12])]  # fmt: skip
-        return bars(say("the first calls, as they really were"), rows)
+        return bars(say("the true times of the first calls"), rows)
 
 
 @exercise("11.2", "Seconds per call", "每次调用几秒", points=3)
@@ -148,20 +148,20 @@ class Five(Exercise):
             return expected(dict, found)
         listed = found.get(case.__name__)
         if not isinstance(listed, (list, tuple, set)):
-            return say("no list for {n}", n=case.__name__)
+            return say("there is no list for {n}", n=case.__name__)
         unknown = [name for name in listed if name not in TROUBLES]
         if unknown:
-            return say("{u!r} is none of {k}", u=unknown[0], k=", ".join(TROUBLES))  # fmt: skip
+            return say("{u!r} is not one of {k}", u=unknown[0], k=", ".join(TROUBLES))  # fmt: skip
         for trouble in TROUBLES:
             if harms(case, trouble) and trouble not in listed:
                 return say(
-                    "there is more that harms it: of two equal programs it can say that one "
-                    "takes {s:.2f} times as long",
+                    "another disturbance affects it, too: for two equal programs it can report "
+                    "a ratio of {s:.2f}",
                     s=said(case, trouble),
                 )  # fmt: skip
             if trouble in listed and not harms(case, trouble):
                 return say(
-                    "{t} does it no harm: at worst it says {s:.2f}, and 1 is right",
+                    "{t} does not affect it: the worst reported ratio is {s:.2f}, and 1 is right",
                     t=trouble, s=said(case, trouble),
                 )  # fmt: skip
         return None
@@ -171,8 +171,8 @@ class Five(Exercise):
         listed = solution()[case.__name__]
         for trouble in TROUBLES:
             if (trouble in listed) != harms(case, trouble):
-                name = trouble if trouble in listed else say("one that is not listed")
-                return numbers(say("how many times as long, of two equal programs"), [
+                name = trouble if trouble in listed else say("an item that is not listed")
+                return numbers(say("reported ratio of two equal programs"), [
                     (say("right"), 1.0), (name, said(case, trouble)),
                 ])  # fmt: skip
         return None

@@ -1,4 +1,4 @@
-"""Lab 12, a model, whole: kernels, bytes, guards and recompiles foretold; a rule that pays;
+"""Lab 12, a complete model: predict kernels, bytes, guards, recompiles; a rule that saves work;
 programs drawn from a name."""
 
 from __future__ import annotations
@@ -146,10 +146,10 @@ class Served(Exercise):
         right = sum(found[each.name] == (compiled_in(each) == 1) for each in case)
         rows = []
         for each in case:
-            verdict = say("serves") if found[each.name] else say("compiles again")
+            verdict = say("is reused") if found[each.name] else say("compiles again")
             rows.append((each.name, [*((text, False) for text in each.told()), (verdict, False)]))
         score = [("✓", False)] * right + [("–", True)] * (len(case) - right)
-        title = say("first call, second call, what you say; below, how many are right")
+        title = say("first call, second call, your answer; below: the number of right answers")
         named = say("{a} of {b} are right", a=right, b=len(case))
         return marked(title, [*rows, (named, score[:3]), ("", score[3:])])
 
@@ -216,7 +216,7 @@ class Pays(Exercise):
         if after < before * 2 / 3:
             return None
         return say(
-            "right, but it does not pay: {a:,} bytes, without the rule {b:,}",
+            "right, but it does not save bytes: {a:,} bytes; without the rule {b:,}",
             a=after, b=before,
         )  # fmt: skip
 
@@ -255,9 +255,9 @@ class OfYourOwn(Exercise):
             return expected(tuple, found) or say("it should be (name, numbers)")  # fmt: skip
         name, numbers = found
         if not isinstance(name, str) or not name.strip():
-            return say("a name is wanted, it draws the programs")
+            return say("write your name; the programs are drawn from it")
         if not isinstance(numbers, (list, tuple)) or len(numbers) != HOW_MANY:
-            return say("a number for each of the {n} programs", n=HOW_MANY)  # fmt: skip
+            return say("there must be a number for each of the {n} programs", n=HOW_MANY)
         compiled = inspect(drawn(name)[case].function(), *pair())
         right, said = int(compiled.after.kernels), numbers[case]
         if (wrong := expected(int, said)) or said == right:
