@@ -17,9 +17,11 @@ from inductor_lab.widgets.memory_pane import unmeasured_pane
 from inductor_lab.widgets.modules import common_module, module_frames
 from inductor_lab.widgets.parts import ops_to, step_diff
 from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw
+from inductor_lab.widgets.replayed import cuda_graph_views
 from inductor_lab.widgets.shapes import Block, Pane, View
 from inductor_lab.widgets.split import joint_panes
 from inductor_lab.widgets.steps import steps_pane
+from inductor_lab.widgets.stock_fusion import why_not_fused_view
 from inductor_lab.widgets.time import bars_view, timeline_view
 from inductor_lab.widgets.user_side import source_view, user_panes
 from inductor_lab.widgets.views import (
@@ -197,7 +199,8 @@ def _schedule(part: StockPart, scope: str, links: Links) -> Pane:
         else empty_view("decisions", "Stock's fusion log lists no pairs: no two nodes share data.")
     )
     views: list[View] = [_ir_picture(part, scope, links, fused=True).view("graph"), decisions,
-                         kernels, _ir_text(part.ir_after, scope, links, "IR after fusion")]
+                         why_not_fused_view(part, scope, links), kernels,
+                         _ir_text(part.ir_after, scope, links, "IR after fusion")]
     count = ops_to(len(part.ir_before), len(part.ir_after))
     return pane("schedule", views, count=count)
 
@@ -295,11 +298,12 @@ def _host(part: StockPart, scope: str, links: Links) -> Pane:
 
 
 def _time(c: StockCompilation) -> Pane:
-    views = [timeline_view(c.name, c.phases)] if c.phases else []
+    views: list[View] = [timeline_view(c.name, c.phases)] if c.phases else []
     if c.capture.seconds:
         note = "Reported by PyTorch. Parent phases include their children."
         views.append(bars_view("phases", c.capture.seconds, note))
     if c.problems:
         rows = [row((problem,), mark="warn") for problem in c.problems]
         views.append(table_view("problems", ("could not be read",), rows))
+    views += cuda_graph_views(c)
     return pane("time", views or [empty_view("timeline", UNTOLD)], seconds=c.total_seconds)

@@ -12,7 +12,8 @@ from inductor_lab.notebook.language import say
 from inductor_lab.saved.trace import chrome_trace
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.markup import Tree, about, element
-from inductor_lab.widgets.shapes import OfferedFile, Pane, TreeView
+from inductor_lab.widgets.replayed import cuda_graph_views
+from inductor_lab.widgets.shapes import OfferedFile, Pane, TreeView, View
 from inductor_lab.widgets.svg import WIDTH, drawing, width_of
 from inductor_lab.widgets.views import empty_view, note_tree, pane, tree_view
 
@@ -37,7 +38,9 @@ def time_pane(compilation: Record) -> Pane:
     """Compile time by phase, of inductor_lab and of TorchDynamo."""
     own = {k: v for k, v in compilation.seconds.items() if k != "total"}
     total = seconds_text(compilation.total_seconds)
-    views = [timeline_view(compilation.name, compilation.phases)] if compilation.phases else []
+    views: list[View] = []
+    if compilation.phases:
+        views.append(timeline_view(compilation.name, compilation.phases))
     if own:
         note = say("{total} in total. Parent phases include their children.", total=total)
         views.append(bars_view("phases", own, note))
@@ -53,6 +56,7 @@ def time_pane(compilation: Record) -> Pane:
             kernels=duration(spent.kernels), libraries=duration(spent.libraries),
         )  # fmt: skip
         views.append(bars_view("kernels", _seconds_by_name(steps), note, duration))
+    views += cuda_graph_views(compilation)
     if not views:
         return pane("time", [empty_view("timeline", "This compilation was not timed.")])
     return pane("time", views, seconds=compilation.total_seconds)

@@ -46,6 +46,8 @@ HEADINGS = {
     "writes": "traffic",
     "traffic saved by fusion": "traffic",
     "peaks": "step memory",
+    "cuda graphs": "CUDA graph",
+    "why not fused": "decision",
     "schedule passes": "memory pass",
     "rewrites pass": "rewrite",
     "of the roof": "roof",

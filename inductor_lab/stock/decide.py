@@ -78,8 +78,9 @@ class StockSchedule:
     def decisions(self) -> Decisions:
         """Decisions about producers with their consumers, and about pairs in the fusion log."""
         known = self.facts
-        pairs = [(maker.name, reader.name) for reader in known.values()
-                 for maker in known.values() if self._reads(reader, maker)]  # fmt: skip
+        place = {name: number for number, name in enumerate(known)}
+        pairs = [(maker, reader.name) for reader in known.values()
+                 for maker in sorted(self._made_for(reader), key=place.__getitem__)]  # fmt: skip
         pairs += [(step.first, step.second) for step in self.part.fusion
                   if step.first in known and step.second in known]  # fmt: skip
         different = {frozenset(pair): pair for pair in pairs if pair[0] != pair[1]}
@@ -118,13 +119,22 @@ class StockSchedule:
         """Node → all nodes that must run before it."""
         needs: dict[str, frozenset[str]] = {}
         for name, node in self.facts.items():
-            direct = {self._makers[buffer] for buffer in node.reads if buffer in self._makers}
-            direct.discard(name)
+            direct = self._made_for(node) - {name}
             needs[name] = frozenset(direct).union(*(needs.get(each, ()) for each in direct))
         return needs
 
-    def _reads(self, reader: NodeFacts, maker: NodeFacts) -> bool:
-        return not set(maker.outputs).isdisjoint(reader.reads)
+    def _made_for(self, reader: NodeFacts) -> set[str]:
+        """The nodes whose outputs a node reads."""
+        return {self._makers[buffer] for buffer in reader.reads if buffer in self._makers}
+
+    @cached_property
+    def _readers(self) -> Mapping[str, list[NodeFacts]]:
+        """Node → the nodes that read its outputs."""
+        found: dict[str, list[NodeFacts]] = {name: [] for name in self.facts}
+        for reader in self.facts.values():
+            for maker in self._made_for(reader):
+                found[maker].append(reader)
+        return found
 
     def _without_dependency(self, name: str, fused: bool) -> Literal["horizontal", "combo"]:
         kind = self.groups[name].kind if name in self.groups else ""
@@ -195,7 +205,7 @@ class StockSchedule:
         made = set(producer.outputs) & set(consumer.reads)
         both = set(producer.reads) & set(consumer.reads)
         saved = sum(layouts[name].nbytes for name in made | both if name in layouts)
-        readers = [node for node in self.facts.values() if self._reads(node, producer)]
+        readers = self._readers[producer.name]
         if made and readers == [consumer] and not producer.is_result:
             saved += sum(layouts[name].nbytes for name in made if name in layouts)
         return saved

@@ -29,8 +29,8 @@ JAVASCRIPT = [path for path in sorted((ROOT / "javascript").glob("*.js"))
               if path.stem not in OTHER_PAGES]  # fmt: skip
 DOCUMENT = [ROOT / "widgets" / f"{name}.py" for name in (
     "bench_pane", "budget", "compare", "graphs", "guards", "ladder", "lesson", "lesson_diff",
-    "memory", "memory_pane", "model", "parts", "picture", "split", "stock", "step_memory", "steps",
-    "svg", "time", "user_side", "views")]  # fmt: skip
+    "memory", "memory_pane", "model", "parts", "picture", "replayed", "split", "stock",
+    "stock_fusion", "step_memory", "steps", "svg", "time", "user_side", "views")]  # fmt: skip
 PAGES = [ROOT / "widgets" / f"{name}.py" for name in (
     "annotate", "bench", "bench_live", "charts", "profile", "ranks", "recompiles", "side_by_side",
     "debug", "partial", "trace")]  # fmt: skip

@@ -70,13 +70,23 @@ def _parts(compilation: Record | StockCompilation) -> Iterator[ReplayedPart]:
 
 def _reason(part: CompiledPart | StockPart, mode: str | None) -> str:
     if isinstance(part, StockPart):
-        devices = {node.tensor.device for node in part.last.nodes if node.tensor is not None}
         against = "; ".join(part.cuda_graph_skips)
     else:
-        devices = {buffer.device for buffer in part.schedule.program.buffers.values()}
         against = why_not(part.schedule.program) or ""
-    if asked := not_requested(devices, mode or MODES[0]):
+    if asked := not_requested(devices_of(part), mode or MODES[0]):
         return f"{asked} ({against})" if against else asked
     if not against and mode is None:
         return "unknown: a saved file has no mode"
     return against
+
+
+def devices_of(part: CompiledPart | StockPart) -> set[str]:
+    """The devices of the tensors of a part."""
+    if isinstance(part, StockPart):
+        return {node.tensor.device for node in part.last.nodes if node.tensor is not None}
+    return {buffer.device for buffer in part.schedule.program.buffers.values()}
+
+
+def is_on_gpu(part: CompiledPart | StockPart) -> bool:
+    """Is a tensor of this part on a CUDA GPU?"""
+    return any(device.startswith("cuda") for device in devices_of(part))
