@@ -13,8 +13,10 @@ from inductor_lab.bench.ablation import Ablation
 from inductor_lab.bench.bench_result import Measured
 from inductor_lab.compiler.base.display import counted
 from inductor_lab.compiler.codegen.kernel import Code, HostProgram, Kernel
+from inductor_lab.debug.advice.advise import Advice
 from inductor_lab.debug.backends import Backends
 from inductor_lab.debug.blame.blame_result import Blame
+from inductor_lab.debug.diff.run_diff import RunDiff
 from inductor_lab.debug.explore.steps import Steps
 from inductor_lab.debug.explore.what_if import Comparison
 from inductor_lab.debug.memory.step_memory import StepMemory
@@ -31,6 +33,7 @@ from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.stock.trace_log import TraceLog
 from inductor_lab.widgets import bench, debug
 from inductor_lab.widgets.ablation import ablation_html
+from inductor_lab.widgets.advice import advice_html
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.home import connect
 from inductor_lab.widgets.markup import written
@@ -42,6 +45,7 @@ from inductor_lab.widgets.plots import picture_of, static_pictures
 from inductor_lab.widgets.profile import profile_html
 from inductor_lab.widgets.ranks import ranks_html, timeline_html
 from inductor_lab.widgets.recompiles import recompiles_html
+from inductor_lab.widgets.run_diff import run_diff_html
 from inductor_lab.widgets.side_by_side import side_by_side_html
 from inductor_lab.widgets.step_memory import memory_chart, memory_html
 from inductor_lab.widgets.svg import picture_svg
@@ -146,6 +150,8 @@ PAGES: dict[type, Callable[[Any], str]] = {
     Profile: profile_html,
     StepMemory: memory_html,
     Recompiles: recompiles_html,
+    Advice: advice_html,
+    RunDiff: run_diff_html,
     Ablation: ablation_html,
     Ranks: ranks_html,
     Timeline: timeline_html,

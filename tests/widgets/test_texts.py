@@ -32,11 +32,11 @@ DOCUMENT = [ROOT / "widgets" / f"{name}.py" for name in (
     "memory", "memory_pane", "model", "parts", "picture", "replayed", "split", "stock",
     "stock_fusion", "step_memory", "steps", "svg", "time", "user_side", "views")]  # fmt: skip
 PAGES = [ROOT / "widgets" / f"{name}.py" for name in (
-    "annotate", "bench", "bench_live", "charts", "profile", "ranks", "recompiles", "side_by_side",
-    "debug", "partial", "trace")]  # fmt: skip
+    "advice", "annotate", "bench", "bench_live", "charts", "profile", "ranks", "recompiles",
+    "run_diff", "side_by_side", "text_diff", "debug", "partial", "trace")]  # fmt: skip
 FIGURES = [ROOT / "inductor_lab" / name for name in (
     "bench/ablation.py", "bench/bench_result.py", "bench/run.py", "bench/timing.py",
-    "debug/profile.py", "debug/recompiles/reasons.py",
+    "debug/diff/run_stages.py", "debug/profile.py", "debug/recompiles/reasons.py",
     "distributed/join.py", "distributed/timeline.py", "stock/trace_log.py")]  # fmt: skip
 """Where pages have the names of their columns and rows from, and sentences."""
 SPOKEN = [*DOCUMENT, *PAGES, *FIGURES, *sorted((ROOT / "inductor_lab" / "course").rglob("*.py"))]
