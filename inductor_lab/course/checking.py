@@ -152,13 +152,13 @@ def _first_wrong(asked: Exercise, solution: Any, seed: int | str) -> tuple[Any, 
         return say("not begun yet: replace the last line of the stub"), "", None
     if wrong is None:
         return "", asked.scored(), None
-    return wrong.reason, asked.told(wrong.case), asked.drawn(solution, wrong.case)
+    return wrong.reason, asked.described(wrong.case), asked.drawn(solution, wrong.case)
 
 
 def _quiet() -> None:
     """Warnings of a judge that handles what it cannot use are not the student's."""
     warnings.filterwarnings("ignore", module=r"inductor_lab\.course\.")
-    warnings.formatwarning = lambda told, kind, *_, **__: f"{kind.__name__}: {told}\n"
+    warnings.formatwarning = lambda message, kind, *_, **__: f"{kind.__name__}: {message}\n"
 
 
 def _verdict(asked: Exercise, message: str, case: str = "", picture: Picture | None = None,
@@ -169,7 +169,7 @@ def _verdict(asked: Exercise, message: str, case: str = "", picture: Picture | N
 
 
 def _stopped(stopped: Stopped, asked: Exercise, file: str) -> str:
-    """Why a process gives no answer any more, with the student's line."""
+    """Why a process no longer answers, with the student's line."""
     line = line_in(stopped.frames[::-1], file)
     if stopped.how == "hung":
         return say("still running after {s:.0f} s: does the program end?{w}", s=asked.limit, w=line)

@@ -21,7 +21,7 @@ def command(arguments: Sequence[str]) -> str:
     if given.what == "status":
         return str(board())
     if given.what == "build":
-        return _told(build(given.folder), "notebooks written")
+        return _report(build(given.folder), "notebooks written")
     if given.what == "times":
         found = times(given.folder, given.names, print)
         slow = sum(cell.seconds > LIMIT for each in found for cell in each.cells)
@@ -32,7 +32,7 @@ def command(arguments: Sequence[str]) -> str:
         return _bundle(given)
     if given.what in ("start", "check"):
         return _capstone(given)
-    return _told(export(given.folder, given.into, given.language), "files written")
+    return _report(export(given.folder, given.into, given.language), "files written")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -91,5 +91,5 @@ def _bundle(given: argparse.Namespace) -> str:
     return f"{path}: {edited} of {len(found)} cells changed, the outputs of {differ} differ"
 
 
-def _told(written: Sequence[Path], what: str) -> str:
+def _report(written: Sequence[Path], what: str) -> str:
     return "\n".join([*map(str, written), f"{len(written)} {what}"])

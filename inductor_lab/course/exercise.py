@@ -70,7 +70,7 @@ class Exercise:
         """Simpler cases to try when this one fails."""
         return ()
 
-    def told(self, case: Any) -> str:
+    def described(self, case: Any) -> str:
         """The text of the case for the student."""
         return str(case)
 
@@ -145,13 +145,13 @@ def explained(error: BaseException, solution: Any) -> str:
         where, said = line_of(own.__traceback__, solution), f"{type(own).__name__}: {own}"
         name = str(own.name or "") if isinstance(own, NameError) else ""
     if where:
-        told = say("it raised {e}{w}", e=said, w=where)
-        return f"{told}\n{hint(name)}" if name else told
-    told = say("the check cannot use your answer: {e}", e=said)
+        sentence = say("it raised {e}{w}", e=said, w=where)
+        return f"{sentence}\n{hint(name)}" if name else sentence
+    sentence = say("the check cannot use your answer: {e}", e=said)
     if callable(solution):
-        return told
+        return sentence
     itself = say("pass the function or class itself, and do not call it")
-    return f"{told}\n{itself}"
+    return f"{sentence}\n{itself}"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

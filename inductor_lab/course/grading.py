@@ -62,9 +62,9 @@ class Grader:
                 found = process.begin()
             except (Raised, Stopped):
                 found = []
-        told = [text if isinstance(text, str) else "" for text in found] \
+        texts = [text if isinstance(text, str) else "" for text in found] \
             if isinstance(found, list) else []  # fmt: skip
-        return [*told, *[""] * len(cells)][: len(cells)]
+        return [*texts, *[""] * len(cells)][: len(cells)]
 
     def _start(self, begin: str, argument: object, limits: Limits) -> Process:
         where = f"inductor_lab.course.student:{begin}"

@@ -42,7 +42,7 @@ use(c, Path(__file__).parent)
 c.Judge.hidden = []
 '''
 SECRET = "secret_seed"
-"""The file with a course's secret, beside its configuration."""
+"""The file with a course's secret, next to its configuration."""
 _CHECK = re.compile(r'course\.check\("([\d.]+)", (\w+)\)')
 
 

@@ -34,10 +34,10 @@ class Picture:
     """HTML that a notebook shows, and its text description."""
 
     html: str
-    told: str
+    text: str
 
     def __str__(self) -> str:
-        return self.told
+        return self.text
 
     __repr__ = __str__
 
@@ -49,8 +49,8 @@ def bars(title: Both, rows: Sequence[Bar]) -> Picture:
     """Horizontal bars from 0, in the order given."""
     head, named = one_of(title), [(one_of(name), value, text) for name, value, text in rows]
     widest = max((len(name) for name, *_ in named), default=0)
-    told = "\n".join([head, *(f"  {name:<{widest}}  {text}" for name, _, text in named)])
-    return drawn("course_bars", head, told, named)
+    text = "\n".join([head, *(f"  {name:<{widest}}  {text}" for name, _, text in named)])
+    return drawn("course_bars", head, text, named)
 
 
 def cells(title: Both, rows: Sequence[Row], legend: Sequence[Meaning] = ()) -> Picture:
@@ -62,20 +62,20 @@ def cells(title: Both, rows: Sequence[Row], legend: Sequence[Meaning] = ()) -> P
     meanings = [(one_of(text), role) for text, role in legend]
     meaning = {role: text for text, role in meanings}
     lines = [
-        f"  {name}{': ' if name and line else ''}{' '.join(_told(cell, meaning) for cell in line)}"
+        f"  {name}{': ' if name and line else ''}{' '.join(_shown(cell, meaning) for cell in line)}"
         for name, line in named
     ]
-    told = "\n".join([head, *(line.rstrip() for line in lines)])
-    return drawn("course_cells", head, told, named, meanings)
+    text = "\n".join([head, *(line.rstrip() for line in lines)])
+    return drawn("course_cells", head, text, named, meanings)
 
 
-def _told(cell: Cell, meaning: dict[str, str]) -> str:
+def _shown(cell: Cell, meaning: dict[str, str]) -> str:
     text, role = cell
     said = "×" if role == "wrong" else ""
     plain = "·" if role == "box" else f"({meaning.get(role, role)})"
     return f"{said}{text or plain}"
 
 
-def drawn(kind: str, title: str, told: str, *values: Any) -> Picture:
+def drawn(kind: str, title: str, text: str, *values: Any) -> Picture:
     """A picture, by the name of its drawing function, with its description."""
-    return Picture(draw(kind, title, told, *values), told)
+    return Picture(draw(kind, title, text, *values), text)

@@ -27,10 +27,10 @@ def _text(thing: object) -> str:
         case (str() as english, str() as chinese):
             return one_of((english, chinese))
     lines = str(thing).split("\n")
-    return "\n".join(map(_told, lines) if language() == "zh" else lines)
+    return "\n".join(map(_printed_line, lines) if language() == "zh" else lines)
 
 
-def _told(line: str) -> str:
+def _printed_line(line: str) -> str:
     """The translated line with its indentation; code and names are not translated."""
     inside = line.lstrip(" ")
     return line[: len(line) - len(inside)] + _least_english(inside) if inside else line

@@ -99,10 +99,10 @@ def test_what_was_learned_by_heart_is_no_solution(grader: Grader, monkeypatch, t
 
 
 def test_graded_cases_are_not_those_of_practice() -> None:
-    """Where cases are drawn at all.  What is foretold of programs that are shown is not drawn."""
+    """Where cases are drawn at all.  Predictions about programs that are shown are not drawn."""
     for name, asked in course.exercises().items():
         own, other, graded = (
-            [asked.told(case) for case in islice(asked.cases(Random(seed)), 30)]
+            [asked.described(case) for case in islice(asked.cases(Random(seed)), 30)]
             for seed in (0, 1, f"a secret {name}")
         )
         assert own == other or graded != own, name

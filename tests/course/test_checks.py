@@ -267,7 +267,7 @@ OF_OBJECTS = ("2.4", "5.5", "6.7")
 def test_cases_are_told_in_the_language_that_is_spoken() -> None:
     course.speak("zh")
     told = {
-        name: [each.told(case) for case in islice(each.cases(Random(0)), 12)]
+        name: [each.described(case) for case in islice(each.cases(Random(0)), 12)]
         for name, each in course.EXERCISES.items() if name not in OF_OBJECTS
     }  # fmt: skip
     assert told["10.2"][0].startswith("阶段数：")

@@ -77,11 +77,11 @@ def test_what_went_wrong_is_drawn_for_a_typical_wrong_answer(name: str, board) -
         drawn.append(next((picture for picture in found if picture is not None), None))
     assert all(drawn), "no wrong answer has a picture"
     english, chinese = drawn
-    assert not re.search("[\u4e00-\u9fff]", english.told)
-    assert re.search("[\u4e00-\u9fff]", chinese.told), "a picture that is English"
+    assert not re.search("[\u4e00-\u9fff]", english.text)
+    assert re.search("[\u4e00-\u9fff]", chinese.text), "a picture that is English"
     for picture in drawn:
         assert 'role="img"' in picture.html and "<desc>" in picture.html
-        assert len(picture.told.splitlines()) > 1, "a picture of nothing"
+        assert len(picture.text.splitlines()) > 1, "a picture of nothing"
 
 
 def test_a_prediction_is_not_read_off_its_picture() -> None:
@@ -90,7 +90,7 @@ def test_a_prediction_is_not_read_off_its_picture() -> None:
     assert str(beside.still_possible(1, True, 4)).endswith("your answer 1: ×0 ×1 2 3 4")
     assert str(beside.still_possible(2, None, 3, 1)).endswith("your answer 2: 1 ×2 3")
     assert str(beside.still_possible(900, False, 3, 1)).endswith("×900")
-    told = str(beside.foretold(6, 12_345, [("before fusion", 24_000)]))
+    told = str(beside.prediction(6, 12_345, [("before fusion", 24_000)]))
     assert "12,345" not in told and "moves more than your answer" in told and "24,000 B" in told
 
 

@@ -76,8 +76,8 @@ class Judge(Exercise):
     def smaller(self, case: Program) -> Iterable[Program]:
         return case.smaller()
 
-    def told(self, case: Any) -> str:
-        return str(getattr(case, "told", case))
+    def described(self, case: Any) -> str:
+        return str(getattr(case, "described", case))
 
     def count(self, unit: str, mine: int, reference: int) -> None:
         """A figure for the score, and that of the small compiler."""
@@ -135,8 +135,10 @@ class Interpreter(Judge):
     def smaller(self, case: Any) -> Iterable[Any]:
         return () if isinstance(case, tuple) else case.smaller()
 
-    def told(self, case: Any) -> str:
-        return f"({case[0]}).bounds({case[1]})" if isinstance(case, tuple) else super().told(case)
+    def described(self, case: Any) -> str:
+        if isinstance(case, tuple):
+            return f"({case[0]}).bounds({case[1]})"
+        return super().described(case)
 
     def judge(self, solution: Any, case: Any) -> str | None:
         if isinstance(case, tuple):
@@ -422,7 +424,7 @@ class Trained(Judge):
     def smaller(self, case: Any) -> Iterable[Any]:
         return ()
 
-    def told(self, case: Any) -> str:
+    def described(self, case: Any) -> str:
         return say("a network with two layers: {a} rows of {b} numbers", a=case[0], b=case[1])
 
     def judge(self, solution: Any, case: Any) -> str | None:

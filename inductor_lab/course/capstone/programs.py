@@ -55,7 +55,7 @@ class Program:
         return "\n".join([*lines, f"    return {last}, {last}.sum(0)"])
 
     @property
-    def told(self) -> str:
+    def described(self) -> str:
         """The text for the student."""
         n, m = self.rows, self.columns
         return f"{self}\n# x, y: {n} × {m}, w: {m} × {m}"

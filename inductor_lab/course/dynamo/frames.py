@@ -41,7 +41,7 @@ class Entry:
     inputs       the graph's inputs, and the texts that fetch them
     outputs      tensors that the graph makes, in the order it returns them
     state        locals and stack at the end, or the result, in terms of the graph's tensors
-    unread       locals that nobody read: they stay what they are
+    unread       locals that were not read: they stay unchanged
     end          place in the bytecode of the instruction that broke the graph
     broken       line and reason of the break that ends the graph; "" at the function's end
     """
@@ -183,7 +183,7 @@ def capture(function: Callable[..., Any], backend: Backend | None = None) -> Cap
 
 
 def _tidied(module: fx.GraphModule) -> fx.GraphModule:
-    """Without nodes that nobody reads; those that write to their arguments stay."""
+    """Without unused nodes; nodes that write to their arguments stay."""
     module.graph.eliminate_dead_code(is_impure_node=_writes)
     module.recompile()
     return module

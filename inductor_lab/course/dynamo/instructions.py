@@ -68,7 +68,7 @@ def store_then_load(frame: Interpreter, at: Instruction) -> None:
 
 @instruction("LOAD_GLOBAL")
 def load_global(frame: Interpreter, at: Instruction) -> None:
-    """A global or a builtin; with the lowest bit of its argument a NULL for a call beside it."""
+    """A global or a builtin; if the lowest bit of its argument is set, also a NULL for a call."""
     known, name = frame.function.__globals__, at.argval
     if name in known:
         value = known[name]

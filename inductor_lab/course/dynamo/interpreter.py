@@ -183,7 +183,7 @@ NOT_PLAIN = inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
 
 
 class Outside:
-    """A local that nobody has read yet, and where it comes from."""
+    """A local that has not been read yet, and its source."""
 
     def __init__(self, value: Any, source: str) -> None:
         self.value, self.source = value, source

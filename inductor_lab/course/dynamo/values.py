@@ -53,7 +53,7 @@ class Loop:
 
 
 NULL = object()
-"""What the bytecode pushes beside a callable."""
+"""The value that the bytecode pushes next to a callable."""
 
 
 @dataclass

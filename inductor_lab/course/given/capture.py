@@ -68,7 +68,7 @@ def graphs_captured(function: Callable[..., Any], *args: Any) -> int:
 
 
 def compiles_in(function: Callable[..., Any], calls: Iterable[tuple[Any, ...]]) -> int:
-    """How often the real TorchDynamo compiles a graph over these calls."""
+    """How many times the real TorchDynamo compiles a graph in these calls."""
     return len(compiling_in(function, calls))
 
 

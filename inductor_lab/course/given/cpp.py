@@ -1,4 +1,4 @@
-"""Lab 6: trees of programs with two loops, and programs whose passes are foretold."""
+"""Lab 6: trees of programs with two loops, and programs whose passes are predicted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def spread(x: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Nested:
-    """A program of two loops, and whether somebody has exchanged them."""
+    """A program of two loops, and whether they have been interchanged."""
 
     function: Callable[..., Any]
     size: int
@@ -67,7 +67,7 @@ def exchanged(tree: Tree) -> Tree:
 
 
 def nested(swapped: bool = True) -> Tree:
-    """The tree of `x.T + x` as it is built, or with its loops exchanged."""
+    """The tree of `x.T + x` as it is built, or with its loops interchanged."""
     return Nested(turned, 6, swapped).built()[1]
 
 

@@ -1,4 +1,4 @@
-"""Lab 10: programs with a bug of the compiler planted, drawn from a name."""
+"""Lab 10: programs with a bug in the compiler, drawn from a name."""
 
 from __future__ import annotations
 

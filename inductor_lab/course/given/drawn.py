@@ -38,7 +38,7 @@ def drawn(name: str) -> tuple[Drawn, ...]:
 
 
 def _program(draw: random.Random, name: str, lines: int) -> Drawn:
-    """Each line reads the line before it, so none of them is for nothing; one is a product."""
+    """Each line reads the line before it, so each is needed; one is a matrix product."""
     product = draw.randrange(lines)
     text, known, before = [f"def {name}(x, w):"], ["w"], "x"
     for n in range(lines):

@@ -1,4 +1,4 @@
-"""Lab 9: functions, and calls of them whose compiles are foretold."""
+"""Lab 9: functions, and calls of them whose compiles are predicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 5: six programs, and what the compiler says of a schedule of them."""
+"""Lab 5: six programs, and the compiler's verdict about a schedule of them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def inputs_of_six() -> tuple[torch.Tensor, torch.Tensor]:
 
 @dataclass(frozen=True)
 class Scored:
-    """A schedule of the student's beside ours: kernels and bytes, by program."""
+    """The student's schedule compared with ours: kernels and bytes, by program."""
 
     rows: tuple[tuple[str, int, int, int, int], ...]
 

@@ -1,4 +1,4 @@
-"""Lab 7: programs whose masks are foretold."""
+"""Lab 7: programs whose masks are predicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lab 8: programs whose bytes are foretold."""
+"""Lab 8: programs whose bytes are predicted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partitioner trades: bytes kept for the backward against the time of recomputing.
+"""What a partitioner trades: bytes saved for the backward against the time of recomputing.
 
     traded(partition)
                      kept      peak    a training step
@@ -34,7 +34,7 @@ class Trade:
     """One partition of one program.
 
     kept     bytes that the forward keeps for the backward, inputs left out
-    peak     the most bytes alive at once, in the forward, or in the backward with what was kept
+    peak     the peak of bytes alive, in the forward, or in the backward with what was kept
     seconds  of a training step, the median; `spread` is half the distance of the quartiles over it
     """
 
@@ -67,7 +67,7 @@ class Traded:
     __repr__ = __str__
 
     def picture(self) -> Picture:
-        """The bytes as bars, the time of a step beside each."""
+        """The bytes as bars, each with the time of a step."""
         title = say("bytes saved for the backward; then the time of a training step")
         return bars(title, [
             (f"{row.program} {row.who}".strip(), float(row.kept),
@@ -93,8 +93,11 @@ def traded(
     seconds: float = 1.0,
     sizes: tuple[int, int] = SIZES,
 ) -> Traded:
-    """A partitioner and ours on programs: their training steps take turns, for so many seconds each
-    program.  Raises Refused for a partition that is not legal."""
+    """Compare a partitioner with ours on programs.
+
+    The training steps run interleaved, for so many seconds for each program.  Raises Refused for a
+    partition that is not legal.
+    """
     rows = []
     for function in programs:
         found = {
@@ -112,7 +115,7 @@ def traded(
 
 
 def peak_of(compilation: Compilation) -> int:
-    """What the forward makes and keeps, or what the backward makes beside what was kept."""
+    """The values that the forward computes and saves, or those that the backward computes."""
     graph = compilation.graphs[0]
     assert graph.backward is not None, "lab 3 trains"
     kept = _partition(compilation).cut_bytes

@@ -1,4 +1,4 @@
-"""Lab 11: five benchmarks, and the troubles of a simulated machine."""
+"""Lab 11: five benchmarks, and the disturbances of a simulated machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Setting:
         return say("programs with {c} for each call; disturbances: {t}", c=costs, t=self.troubles)
 
     def run(self, solution: Any) -> tuple[Any, Machine]:
-        """What a timer says on this machine; raises TooLong."""
+        """The result of a timer on this machine; raises TooLong."""
         machine = Machine(self.troubles, self.seed)
         last = len(self.seconds) - 1
         calls = [

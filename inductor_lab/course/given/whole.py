@@ -1,4 +1,4 @@
-"""Lab 12: programs, and pairs and series of calls, about which something is foretold."""
+"""Lab 12: programs, and pairs and series of calls, for predictions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Calls:
     function: Callable[..., Any]
     calls: tuple[tuple[Any, ...], ...]
 
-    def told(self) -> list[str]:
+    def described(self) -> list[str]:
         """The arguments of each call, in short."""
         return [", ".join(map(in_short, arguments)) for arguments in self.calls]
 

@@ -1,4 +1,4 @@
-"""What went wrong, drawn: what is right, and what a solution gives, one below the other.
+"""Pictures of errors: the right values, and below them those of the solution.
 
 A value that differs is crossed.  A solution that gives another number of values is crossed where
 they end.
@@ -28,12 +28,12 @@ def matrices(title: str, right: Any, mine: Any) -> Picture:
 
 
 def lines(title: str, right: Iterable[Any], mine: Iterable[Any], whose: str = "") -> Picture:
-    """Two lists; the first one is right, or somebody's."""
+    """Two lists; the first one is right, or has a given owner."""
     return cells(title, _pair("", list(right), list(mine), whose))
 
 
 def amounts(title: str, whose: str, pairs: Iterable[tuple[str, int, int]]) -> Picture:
-    """By name: bytes that somebody counts or moves, and the solution's, as bars."""
+    """By name: bytes that are counted or moved, and the solution's, as bars."""
     return bars(title, [
         (f"{name}{who}", float(nbytes), f"{nbytes:,} B")
         for name, *counts in pairs
@@ -42,7 +42,7 @@ def amounts(title: str, whose: str, pairs: Iterable[tuple[str, int, int]]) -> Pi
 
 
 def numbers(title: str, named: Iterable[tuple[str, float]], unit: str = "") -> Picture:
-    """By name: numbers on one scale, as bars; what is no number has no bar."""
+    """By name: numbers on one scale, as bars; a value that is not a number has no bar."""
     return bars(title, [
         (name, float(value) if math.isfinite(value) else 0.0,
          (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}") + unit)
@@ -50,9 +50,9 @@ def numbers(title: str, named: Iterable[tuple[str, float]], unit: str = "") -> P
     ])  # fmt: skip
 
 
-def foretold(mine: int, real: int, known: Iterable[tuple[str, int]]) -> Picture:
-    """Bytes that were foretold beside what is known.  The right number is not told, only whether it
-    is more or fewer: a prediction is not to be read off a picture."""
+def prediction(mine: int, real: int, known: Iterable[tuple[str, int]]) -> Picture:
+    """Predicted bytes next to known ones.  The picture says only whether the right number is larger
+    or smaller, so that a student cannot read the answer off it."""
     how = say("more") if real > mine else say("fewer")
     title = say("bytes: it moves {how} than your answer", how=how)
     return bars(title, [(name, float(value), f"{value:,} B") for name, value in

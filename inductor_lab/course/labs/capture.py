@@ -34,7 +34,7 @@ class _OnPrograms(Exercise):
 
 
 def stacks(instructions: list[tuple[str, Any]], arguments: Mapping[str, int]) -> Picture:
-    """The stack after each instruction, as it should be."""
+    """The right stack after each instruction."""
     known, stack, rows = dict(arguments), list[int](), list[tuple[str, list[tuple[str, bool]]]]()
     for name, what in instructions:
         if name == "LOAD_FAST":
@@ -93,7 +93,7 @@ class Recorder(_OnPrograms):
             return None
         return say(
             "with {args} Python returns {a}; your graph {g} returns {b}",
-            args=case.told_arguments(), a=case.value(), b=value, g=f"{nodes} → {result!r}",
+            args=case.described_arguments(), a=case.value(), b=value, g=f"{nodes} → {result!r}",
         )
 
     def picture(self, solution: Any, case: Program) -> Picture:
@@ -125,7 +125,7 @@ def _wrong_nodes(nodes: list[Any], case: Program) -> str | None:
 
 @dataclass(frozen=True)
 class Calls:
-    """Two calls of one function, and whether the graph of the first serves the second."""
+    """Two calls of one function, and whether the second can reuse the graph of the first."""
 
     first: dict[str, Any]
     second: dict[str, Any]
@@ -147,7 +147,7 @@ def _kind(value: Any) -> str:
 
 @exercise("1.3", "Guards", "守卫", points=2)
 class Guards(Exercise):
-    """`make_guard(arguments)` returns `holds(arguments)`: may the graph be used again?"""
+    """`make_guard(arguments)` returns `holds(arguments)`: may the graph be reused?"""
 
     def cases(self, draw: random.Random) -> Iterator[Calls]:
         for _ in range(60):
@@ -303,14 +303,14 @@ TRACED = "inductor_lab.course.given.graph_data:traced"
 
 @exercise("1.5", "One graph", "合并为一个图", points=2, limit=90.0)
 class OneGraph(Exercise):
-    """`whole(x, w)` computes what `gate` does, in one graph of the real TorchDynamo's."""
+    """`whole(x, w)` computes what `gate` does, in one graph of the real TorchDynamo."""
 
     def cases(self, draw: random.Random) -> Iterator[tuple[Any, Any]]:
         for scale in (0.1, 4.0, 0.1, 4.0):
             seed = torch.Generator().manual_seed(draw.randint(0, 1 << 20))
             yield (scale * torch.randn(4, 8, generator=seed), torch.randn(8, 6, generator=seed))
 
-    def told(self, case: tuple[Any, Any]) -> str:
+    def described(self, case: tuple[Any, Any]) -> str:
         top = float(torch.softmax(case[0] @ case[1], -1).max())
         return f"x, w: float32[4, 8], float32[8, 6]; y.max() = {top:.2f}"
 
@@ -341,7 +341,7 @@ class OneGraph(Exercise):
 
 @exercise("1.6", "Recompiles", "重新编译", points=2, limit=90.0)
 class Recompiles(Exercise):
-    """`compiles(rows)`: how often is softmax(x @ w) compiled for x of so many rows, in turn?"""
+    """`compiles(rows)`: how many times is softmax(x @ w) compiled for calls with these rows?"""
 
     def cases(self, draw: random.Random) -> Iterator[list[int]]:
         yield from ([4], [4, 4], [4, 5], [4, 5, 6])
@@ -351,7 +351,7 @@ class Recompiles(Exercise):
     def smaller(self, case: list[int]) -> Iterable[list[int]]:
         return (case[:n] + case[n + 1 :] for n in range(len(case)) if len(case) > 1)
 
-    def told(self, case: list[int]) -> str:
+    def described(self, case: list[int]) -> str:
         return f"compiles({case})"
 
     def judge(self, solution: Any, case: list[int]) -> str | None:

@@ -63,7 +63,7 @@ class Accesses:
 
 @exercise("6.1", "A cache", "模拟一个缓存", points=2)
 class Cache(Exercise):
-    """`misses(addresses, lines, line)`: how many accesses have to fetch a line."""
+    """`misses(addresses, lines, line)`: the number of accesses that are cache misses."""
 
     def cases(self, draw: random.Random) -> Iterator[Accesses]:
         for n in range(120):
@@ -107,7 +107,7 @@ class Tiled:
 
 @exercise("6.2", "Tile by tile", "分块访问", points=2)
 class TileOrder(Exercise):
-    """`tiled(rows, columns, tile)`: all places (i, j) of a matrix, one tile after the other."""
+    """`tiled(rows, columns, tile)`: all positions (i, j) of a matrix, one tile after the other."""
 
     def cases(self, draw: random.Random) -> Iterator[Tiled]:
         for n in range(80):
@@ -203,7 +203,7 @@ class LaneSums(Exercise):
 
 @dataclass(frozen=True)
 class Shared:
-    """Turns of a loop, threads, and how many elements are a cache line."""
+    """Iterations of a loop, threads, and the number of elements in a cache line."""
 
     count: int
     threads: int
@@ -269,8 +269,8 @@ class Shares(Exercise):
         rows = [(say("thread {n}", n=n), [*map(cell, there, taken)])
                 for n, taken in enumerate(takes)]  # fmt: skip
         if lost := [k for k in there if not owners[k]]:
-            line = [(str(k), "wrong" if k in lost else "box") for k in there]
-            rows.append((say("no thread"), line))
+            unowned = [(str(k), "wrong" if k in lost else "box") for k in there]
+            rows.append((say("no thread"), unowned))
         return cells(
             say("cache lines of each thread; a cross: two threads write it, or none"), rows
         )
@@ -290,7 +290,7 @@ class Transposed:
 
 
 def transposed_misses(case: Transposed, tile: Place) -> int:
-    """Lines that a transposed copy fetches, tile by tile."""
+    """Cache misses of a transposed copy, tile by tile."""
     addresses = transposed_addresses(case.rows, case.columns, tile)
     return hits(addresses, case.lines, case.line).count(False)
 
@@ -300,7 +300,7 @@ ENOUGH = 1.1
 
 
 def fewest(case: Transposed) -> int:
-    """Lines that the best of some tiles fetches."""
+    """Cache misses of the best of some tiles."""
     needed = 2 * case.rows * case.columns // case.line
     best = transposed_misses(case, (1, case.columns))
     for height, power in product((case.line, case.line // 2, 2 * case.line), range(6)):
@@ -353,7 +353,7 @@ class TileSizes(Exercise):
 
 @exercise("6.6", "A pass over the tree", "循环树上的 pass", points=3, limit=90.0)
 class Interchange(Exercise):
-    """`interchange(tree)`: the loops in an order in which stores lie side by side."""
+    """`interchange(tree)`: the loops in an order in which consecutive stores are adjacent."""
 
     def cases(self, draw: random.Random) -> Iterator[Nested]:
         for size, function, swapped in product((3, 5), (spread, turned), (True, False)):
@@ -383,7 +383,7 @@ class Interchange(Exercise):
         )  # fmt: skip
 
     def picture(self, solution: Any, case: Nested) -> Picture:
-        """The result where it is wrong; else which turn stores where."""
+        """The result where it is wrong; else where each iteration stores."""
         schedule, tree, x = case.built()
         made = solution(tree)
         (result,) = run_trees(schedule, lambda group: made, [x])
@@ -397,7 +397,7 @@ class Interchange(Exercise):
 
 
 def stored_step(tree: Tree) -> Any:
-    """How far apart the stores of two turns of the innermost loop are."""
+    """The distance of the stores of two iterations of the innermost loop."""
     inner = [stmt for stmt in walk(tree) if isinstance(stmt, Loop)][-1]
     store = next(stmt for stmt in inner.body if isinstance(stmt, Store))
     return store.index.coefficient(inner.axis)
@@ -407,7 +407,7 @@ def stored_step(tree: Tree) -> Any:
 
 
 def passes_of(name: str) -> set[str]:
-    """Which of the passes that are asked for change a program's kernel."""
+    """The passes of the exercise that change a program's kernel."""
     function, size = PROGRAMS[name]
     trees = inspect(function, torch.randn(size, size)).graphs[0].forward.trees
     return {step for tree in trees for step in tree.passes if step in ASKED}

@@ -1,4 +1,4 @@
-"""Lab 10, debugging: distances in ULP, bisection, minimal failures, births of NaN, seeded bugs."""
+"""Lab 10, debugging: distances in ULP, bisection, minimal failures, first NaN, seeded bugs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FEW = 8
 
 @dataclass(frozen=True)
 class Apart:
-    """Two places on the line of all float32 numbers, counted from zero."""
+    """Two positions in the sequence of all float32 numbers, counted from zero."""
 
     first: int
     second: int
@@ -59,7 +59,7 @@ class Apart:
 
 @exercise("10.1", "A distance in ULP", "以 ULP 计的距离", points=2)
 class Ulps(Exercise):
-    """`ulps(a, b)`: how many steps from one float32 to the next lead from a to b."""
+    """`ulps(a, b)`: the number of steps from one float32 to the next, from a to b."""
 
     def cases(self, draw: random.Random) -> Iterator[Apart]:
         one, largest = 0x3F800000, 0x7F7FFFFF
@@ -79,7 +79,7 @@ class Ulps(Exercise):
         return say("they are {a} steps apart; your answer: {b}", a=wanted, b=found)  # fmt: skip
 
     def picture(self, solution: Any, case: Apart) -> Picture:
-        """The numbers on the way where they are few, else how many they are."""
+        """The numbers between them if they are few, else their count."""
         low, high = sorted((case.first, case.second))
         mine = int(solution(*case.numbers))
         if high - low > FEW:
@@ -93,7 +93,7 @@ class Ulps(Exercise):
 
 @dataclass(frozen=True)
 class Stages:
-    """So many stages, and the first that is wrong; None if all are right."""
+    """The number of stages, and the first that is wrong; None if all are right."""
 
     count: int
     first: int | None
@@ -106,7 +106,7 @@ class Stages:
 
 @exercise("10.2", "The first wrong stage", "第一个出错的阶段", points=2)
 class FirstWrong(Exercise):
-    """`first_wrong(count, wrong)`: bisection over stages; once wrong, all later ones are."""
+    """`first_wrong(count, wrong)`: bisection; after the first wrong stage, all are wrong."""
 
     def cases(self, draw: random.Random) -> Iterator[Stages]:
         for count in (1, 2, 3, 4, 7, 8, 33):
@@ -172,7 +172,7 @@ class Failing:
 
 @exercise("10.3", "Small enough to read", "小到一眼看完", points=2)
 class Smallest(Exercise):
-    """`smallest(nodes, fails)`: nodes that still fail, none of which can be left out."""
+    """`smallest(nodes, fails)`: nodes that still fail; no single one can be removed."""
 
     def cases(self, draw: random.Random) -> Iterator[Failing]:
         for n in range(60):
@@ -244,8 +244,8 @@ OPERATIONS: dict[str, Callable[[float, float], float]] = {
 
 
 @exercise("10.4", "Where does a NaN first appear?", "NaN 最先出现在哪里", points=1)
-class Births(Exercise):
-    """`born(reads, values)`: the nodes that are NaN though nothing that they read is."""
+class FirstNan(Exercise):
+    """`born(reads, values)`: the nodes that are NaN although none of their inputs is NaN."""
 
     def cases(self, draw: random.Random) -> Iterator[Values]:
         infinity = float("inf")
@@ -269,7 +269,7 @@ class Births(Exercise):
         return say("first NaN: {a}; your answer: {b}", a=born, b=found)
 
     def picture(self, solution: Any, case: Values) -> Picture:
-        """A line for each node: what it reads, what it is, and what the solution says of it."""
+        """A line for each node: its inputs, its value, and the solution's answer."""
         found, rows = solution(*given(case.reads, case.values)), []
         for name, reads in case.reads.items():
             says = (name in found, name in case.born)
@@ -298,7 +298,7 @@ class _OfBugs(Exercise):
     def cases(self, draw: random.Random) -> Iterator[int]:
         return iter(range(len(BUGGY)))
 
-    def told(self, case: int) -> str:
+    def described(self, case: int) -> str:
         return say("bug {n}", n=case)
 
     def judge(self, solution: Any, case: int) -> str | None:
@@ -317,7 +317,7 @@ class _OfBugs(Exercise):
 
 @exercise("10.5", "Seeded bugs, by blame", "用 blame 找出注入的错误", points=3, limit=60.0)
 class ByBlame(_OfBugs):
-    """`findings()`: one's name, and for each bug the stage, and the line of the program."""
+    """`findings()`: the student's name, and for each bug the stage, and the line of the program."""
 
     def answered(self, bug: Bug, said: Any) -> str | None:
         if not (isinstance(said, tuple) and [type(part) for part in said] == [str, str]):
@@ -334,7 +334,7 @@ class ByBlame(_OfBugs):
         return None
 
     def picture(self, solution: Any, case: int) -> Picture:
-        """The stages in order, or the lines of the program: the one that was named is crossed."""
+        """The stages in order, or the lines of the program: the one in the answer is crossed."""
         name, answers = solution()
         bug, (stage, line) = bugs(str(name))[case], answers[case]
         if stage.strip() != CATALOGUE[bug.fault].stage:
@@ -348,7 +348,7 @@ class ByBlame(_OfBugs):
 
 
 def _called(function: Callable[..., Any], inputs: Inputs) -> list[torch.Tensor]:
-    """Results, and what has become of the arguments."""
+    """Results, and the arguments after the call."""
     if isinstance(function, RemoteFunction):
         result, mine = function.with_arguments(*inputs)
     else:

@@ -39,7 +39,7 @@ def _traced(solution: Any, case: torch.Tensor) -> Graph:
 
 
 class _Decomposition(Exercise):
-    """Cases are tensors; a solution computes what torch does, of simple operators alone."""
+    """Cases are tensors; a solution computes the same as torch with simple operators only."""
 
     values: tuple[float, ...] = ()
 
@@ -62,7 +62,7 @@ class _Decomposition(Exercise):
             torch.cat([case[:, :n], case[:, n + 1 :]], 1) for n in range(columns) if columns > 1
         )
 
-    def told(self, case: torch.Tensor) -> str:
+    def described(self, case: torch.Tensor) -> str:
         return f"x = {[[round(value, 2) for value in row] for row in case.tolist()]}"
 
     def wanted(self, case: torch.Tensor) -> torch.Tensor:
@@ -185,7 +185,7 @@ class Rewrite(Exercise):
         yield from (("abs", "relu"), ("sin", "relu"), ("abs", "neg", "relu"), ("relu", "abs"))
         yield from (tuple(draw.choice(list(CHAIN)) for _ in range(4)) for _ in range(4))
 
-    def told(self, case: tuple[str, ...]) -> str:
+    def described(self, case: tuple[str, ...]) -> str:
         text = "x"
         for name in case:
             text = f"{name}({text})"

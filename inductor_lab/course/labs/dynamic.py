@@ -98,7 +98,7 @@ class Branches:
 
 @exercise("9.2", "The range of a symbol", "符号的取值范围", points=2)
 class Ranges(Exercise):
-    """`served(tests, hint)`: (least, largest) size that the graph serves; None for no limit."""
+    """`served(tests, hint)`: (smallest, largest) size for the graph; None for no limit."""
 
     def cases(self, draw: random.Random) -> Iterator[Branches]:
         for n in range(100):
@@ -145,7 +145,7 @@ class Sizes:
 
 @exercise("9.3", "Which calls compile", "哪些调用会编译", points=3, limit=120.0)
 class Compiles(Exercise):
-    """`compiles(calls)`: how often `x * 2` is compiled for x of these sizes, in turn."""
+    """`compiles(calls)`: how many times `x * 2` is compiled for x of these sizes."""
 
     def cases(self, draw: random.Random) -> Iterator[Sizes]:
         yield Sizes(((4, 20), (5, 20), (6, 20)))
@@ -177,7 +177,7 @@ class Compiles(Exercise):
 
 
 def timeline(calls: Sequence[str], compiled: Sequence[int], mine: int | None = None) -> Picture:
-    """Calls from left to right: in which a graph is made, and which one that is."""
+    """Calls from left to right, and the graph that each call compiles."""
     line: list[Cell] = [("", "box")] * len(calls)
     for graph, place in enumerate(compiled):
         line[place] = (f"{line[place][0]} {graph}".strip(), "input")
@@ -197,13 +197,13 @@ TRACED = "inductor_lab.course.given.graph_data:traced_for_all_sizes"
 
 @exercise("9.4", "One graph for every size", "一个图服务所有尺寸", points=3, limit=120.0)
 class ForEverySize(Exercise):
-    """`weighted(x)` computes what `by_rows` does; two graphs serve all numbers of rows."""
+    """`weighted(x)` computes what `by_rows` does; two graphs are enough for all numbers of rows."""
 
     def cases(self, draw: random.Random) -> Iterator[tuple[int, ...]]:
         yield (2, 3)
         yield (4, 5, 6, 7, 9)
 
-    def told(self, case: tuple[int, ...]) -> str:
+    def described(self, case: tuple[int, ...]) -> str:
         return say("x of {s} rows, one after the other", s=", ".join(map(str, case)))
 
     def judge(self, solution: Any, case: tuple[int, ...]) -> str | None:
@@ -251,14 +251,14 @@ class ForEverySize(Exercise):
 
 
 def compiles_of(name: str) -> int:
-    """How often the real TorchDynamo compiles in these calls."""
+    """How many times the real TorchDynamo compiles in these calls."""
     function, sizes = RUNS[name]
     return compiles_in(function, [(torch.ones(rows, 3),) for rows in sizes])
 
 
 @exercise("9.5", "Predict the compiles", "预测编译次数", points=3, limit=120.0)
 class PredictCompiles(Exercise):
-    """`predicted`: how often each is compiled."""
+    """`predicted`: how many times each is compiled."""
 
     def cases(self, draw: random.Random) -> Iterator[str]:
         return iter(RUNS)

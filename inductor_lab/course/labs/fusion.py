@@ -1,4 +1,4 @@
-"""Lab 5, fusion: inlining, traffic, what must hold, an order, a scheduler of one's own."""
+"""Lab 5, fusion: inlining, traffic, legality, an order, a user-defined scheduler."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _x(i: int, j: int) -> int:
 
 @exercise("5.1", "Inlining is substitution", "内联就是代入", points=2)
 class Inlining(Exercise):
-    """`inline(body, axes, made)`: the body with every load of "p" replaced by what p is there."""
+    """`inline(body, axes, made)`: the body, each load of "p" replaced by its value there."""
 
     def cases(self, draw: random.Random) -> Iterator[Nests]:
         for n in range(80):
@@ -250,7 +250,7 @@ class _Shared:
         )  # fmt: skip
 
     def elsewhere(self) -> tuple[dict[str, int], list[int]] | None:
-        """A point of the shared axes that reads what another point has made, and the place."""
+        """A point of the shared axes that reads a value of another point, and the position."""
         size = 3
         for point in product(range(size), repeat=len(self.shared)):
             at = dict(zip(self.shared, point, strict=True))
@@ -389,7 +389,7 @@ class Scheduler(Exercise):
     def cases(self, draw: random.Random) -> Iterator[Any]:
         return iter(SIX)
 
-    def told(self, case: Any) -> str:
+    def described(self, case: Any) -> str:
         _, _, steps = str(program_of(case)).partition("\n")
         return f"{case.__name__}:\n{steps}"
 

@@ -1,4 +1,4 @@
-"""Lab 7, Triton and the GPU: blocks and masks, transactions, kernels of one's own, predictions."""
+"""Lab 7, Triton and the GPU: blocks and masks, transactions, the student's kernels, predictions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def power(count: int) -> int:
 
 @dataclass(frozen=True)
 class Blocks:
-    """So many elements, so many lanes in a block."""
+    """The number of elements, and of lanes in a block."""
 
     count: int
     block: int
@@ -105,7 +105,7 @@ class Warp:
 
 @exercise("7.2", "Coalesced accesses", "合并访存", points=2)
 class Coalesced(Exercise):
-    """`segments(addresses)`: how many segments of 32 floats a warp fetches."""
+    """`segments(addresses)`: how many segments of 32 floats a warp loads."""
 
     def cases(self, draw: random.Random) -> Iterator[Warp]:
         for n in range(60):
@@ -205,7 +205,7 @@ class _Kernel(Exercise):
         )  # fmt: skip
 
     def picture(self, solution: Any, case: Launch) -> Picture | None:
-        """What each program reads of x, up to where it went wrong."""
+        """What each program reads of x, up to the first error."""
         x = case.x()
         _, _, seen = self._launched(solution, case, x, torch.empty_like(self.wanted(x)))
         return Trace({0: x.numel()}, [Access(*each) for each in seen]).picture(0)
@@ -219,7 +219,7 @@ class _Kernel(Exercise):
 
 @exercise("7.3", "Your first kernel", "第一个 kernel", points=2, limit=60.0)
 class Wave(_Kernel):
-    """`wave(x, out, count, BLOCK)`: out = 2 * x + 1, a block of elements each program."""
+    """`wave(x, out, count, BLOCK)`: out = 2 * x + 1, a block of elements for each program."""
 
     def block(self, columns: int) -> int:
         return 4
@@ -252,7 +252,7 @@ class RowSoftmax(_Kernel):
 
 
 def masks_of(name: str) -> bool:
-    """Does the Triton kernel that is made for a GPU mask anything?"""
+    """Does the Triton kernel for a GPU have a mask?"""
     function, size = MASKED[name]
     part = inspect(function, torch.randn(size), target="cuda:90").graphs[0].forward
     return any("mask" in str(kernel) for kernel in part.kernels)

@@ -1,4 +1,4 @@
-"""Lab 3, the joint graph: gradients, what the backward needs, what is enough, the cheapest cut."""
+"""Lab 3, the joint graph: gradients, what the backward needs, what is enough, the minimum cut."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Tape:
         return dict(by), values
 
     def gradients(self) -> dict[str, int]:
-        """What torch's autograd says."""
+        """The gradients of torch's autograd."""
         values: dict[str, Any] = {
             name: torch.tensor(float(value), dtype=torch.float64, requires_grad=True)
             for name, value in self.arguments.items()
@@ -223,7 +223,7 @@ class _OnForwards(Exercise):
         return case.saved
 
     def picture(self, solution: Any, case: Forward) -> Picture:
-        """Each value: saved, computed again from what there is, or out of reach."""
+        """Each value: saved, recomputed from the others, or not computable."""
         saved = set(self.saved_by(solution, case))
         have, rows = set(saved), list[tuple[str, list[tuple[str, bool]]]]()
         for v in case.values:
@@ -249,7 +249,7 @@ def missing_from(values: Iterable[ForwardValue], saved: Iterable[str]) -> str | 
 
 @exercise("3.3", "Is it enough?", "够不够？", points=2)
 class Enough(_OnForwards):
-    """`enough(values, saved)`: can the backward have all that it needs?"""
+    """`enough(values, saved)`: can the backward compute all values that it needs?"""
 
     def judge(self, solution: Any, case: Forward) -> str | None:
         found = solution(list(case.values), set(case.saved))
@@ -266,7 +266,7 @@ class Enough(_OnForwards):
 class Cheapest(_OnForwards):
     """`cheapest(values)`: the names to save that are enough and take the fewest bytes."""
 
-    def told(self, case: Forward) -> str:
+    def described(self, case: Forward) -> str:
         return str(replace(case, saved=frozenset()))
 
     def judge(self, solution: Any, case: Forward) -> str | None:
@@ -298,7 +298,7 @@ class Cheapest(_OnForwards):
 
 
 def best_cut(values: Iterable[ForwardValue]) -> frozenset[str]:
-    """What our own minimum cut saves; inputs are left out, they cost nothing."""
+    """What our own minimum cut saves; inputs are excluded, they are free."""
     listed = list(values)
     inputs = {v.name for v in listed if v.is_input}
     pipes = [
@@ -318,12 +318,12 @@ PRODUCTS = ("mm.default", "bmm.default", "addmm.default")
     "3.5", "Your partitioner in the compiler", "把你的划分器装进编译器", points=4, limit=180.0
 )
 class Partitioner(Exercise):
-    """`partition(values)`: names to save; no matrix product runs twice, few bytes are kept."""
+    """`partition(values)`: names to save; no matrix product runs twice, few bytes are saved."""
 
     def cases(self, draw: random.Random) -> Iterator[Any]:
         return iter(FOUR)
 
-    def told(self, case: Any) -> str:
+    def described(self, case: Any) -> str:
         ours = partition_of(case)
         return say(
             "{name}: ours saves {a:,} bytes for the backward and recomputes {n} values; eager "
@@ -349,5 +349,5 @@ class Partitioner(Exercise):
         )  # fmt: skip
 
     def picture(self, solution: Any, case: Any) -> Picture:
-        """The bytes, and the time of a training step that they buy, both measured in turns."""
+        """The bytes, and the time of a training step for them, measured interleaved."""
         return traded(solution, [case], seconds=0.5).picture()

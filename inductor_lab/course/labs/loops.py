@@ -1,4 +1,4 @@
-"""Lab 4, loops: views as strides, broadcasting, reshaping, an interpreter, one's own lowering."""
+"""Lab 4, loops: views as strides, broadcasting, reshaping, an interpreter, a user's lowering."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def layout_of(tensor: torch.Tensor) -> tuple[tuple[int, ...], tuple[int, ...], i
 
 
 def places(size: Iterable[int], stride: Iterable[int], offset: int = 0) -> list[int]:
-    """Where in memory the elements lie, row by row."""
+    """The positions of the elements in memory, row by row."""
     steps = [range(0, length * step, step) if step else [0] * length
              for length, step in zip(size, stride, strict=True)]  # fmt: skip
     return [offset + sum(place) for place in product(*steps)]
@@ -132,7 +132,7 @@ class Shapes:
 
 @exercise("4.2", "Broadcasting is a stride of 0", "广播就是步长为 0", points=2)
 class Broadcast(Exercise):
-    """`broadcast(size, wanted)`: strides of a contiguous tensor, read as if of the wanted size."""
+    """`broadcast(size, wanted)`: strides to read a contiguous tensor with that size."""
 
     def cases(self, draw: random.Random) -> Iterator[Shapes]:
         for n in range(80):
@@ -180,7 +180,7 @@ class Reshaped:
         )  # fmt: skip
 
     def strides(self) -> tuple[int, ...] | None:
-        """torch's answer: the strides of a view, or None where it would have to copy."""
+        """torch's answer: the strides of a view, or None if it has to copy."""
         tensor = torch.empty(1000).as_strided(self.size, self.stride)
         try:
             return tensor.view(self.wanted).stride()
@@ -190,7 +190,7 @@ class Reshaped:
 
 @exercise("4.3", "When a reshape is a view", "什么时候 reshape 只是视图", points=3)
 class Reshape(Exercise):
-    """`reshape(size, stride, wanted)`: the new strides, or None where data must be copied."""
+    """`reshape(size, stride, wanted)`: the new strides, or None if data must be copied."""
 
     def cases(self, draw: random.Random) -> Iterator[Reshaped]:
         for _ in range(150):
@@ -332,7 +332,7 @@ class Lowering(Exercise):
         for values in ([0.0, 1.0, -2.0], [80.0, -80.0, 3.0], [200.0, -200.0, float("inf")]):
             yield torch.tensor(values)
 
-    def told(self, case: torch.Tensor) -> str:
+    def described(self, case: torch.Tensor) -> str:
         return f"x = {case.tolist()}"
 
     def judge(self, solution: Any, case: torch.Tensor) -> str | None:

@@ -1,4 +1,4 @@
-"""Lab 11, measuring honestly: a middle, an interval, which calls compile, and what it pays.
+"""Lab 11, measuring honestly: a middle, an interval, which calls compile, when it saves time.
 
 Its timers and benchmarks on a simulated machine are in `timing.py`.
 """
@@ -129,7 +129,7 @@ def reference(ratios: list[float]) -> tuple[float, float]:
 
 @exercise("11.4", "An interval", "区间", points=3, limit=90.0)
 class Interval(Exercise):
-    """`interval(ratios)`: (low, high) that holds the true median in 19 of 20 experiments."""
+    """`interval(ratios)`: (low, high) that contains the true median in 19 of 20 experiments."""
 
     def cases(self, draw: random.Random) -> Iterator[Rounds]:
         return (Rounds(spread, n, draw.randrange(1000)) for n in (15, 31) for spread in SPREADS)
@@ -162,7 +162,7 @@ class Interval(Exercise):
         )  # fmt: skip
 
     def picture(self, solution: Any, case: Rounds) -> Picture:
-        """Intervals of the first experiments on one scale, beside the true median."""
+        """Intervals of the first experiments and the true median, on one scale."""
         wanted = [(list(ratios), reference(ratios)) for ratios in islice(case.drawn(), DRAWN)]
         found = [(float(low), float(high)) for low, high in
                  (solution(list(ratios)) for ratios, _ in wanted)]  # fmt: skip
@@ -181,11 +181,11 @@ class Interval(Exercise):
         named += [(say("necessary width, {n}", n=n), right) for n, (_, right) in
                   enumerate(wanted[:2], 1)]  # fmt: skip
         title = say("your intervals; m: the true median; a cross: it is outside of the interval")
-        told = [title, f"  m: {case.truth:.3f}"]
-        told += [f"  {name}: {'' if low <= case.truth <= high else '×'}{low:.3f} – {high:.3f}"
+        text = [title, f"  m: {case.truth:.3f}"]
+        text += [f"  {name}: {'' if low <= case.truth <= high else '×'}{low:.3f} – {high:.3f}"
                  for name, (low, high) in named]  # fmt: skip
         rows = [(name, line(*each)) for name, each in named]
-        return drawn("course_cells", title, "\n".join(told), rows, [])
+        return drawn("course_cells", title, "\n".join(text), rows, [])
 
 
 # ---- which calls compile ------------------------------------------------------------------------
@@ -214,12 +214,12 @@ def compiling_of(series: Series) -> list[int]:
 
 @exercise("11.6", "Which calls compile?", "哪些调用在编译", points=2, limit=90.0)
 class Compiling(Exercise):
-    """`compiling()`: for each loop the numbers of the calls in which something is compiled."""
+    """`compiling()`: for each loop the numbers of the calls that compile."""
 
     def cases(self, draw: random.Random) -> Iterator[Series]:
         return iter(LOOPS)
 
-    def told(self, case: Series) -> str:
+    def described(self, case: Series) -> str:
         return case.name
 
     def judge(self, solution: Any, case: Series) -> str | None:
@@ -238,7 +238,7 @@ class Compiling(Exercise):
         return say("call {n} reuses existing code", n=min(extra, key=str))  # fmt: skip
 
     def picture(self, solution: Any, case: Series) -> Picture:
-        """The calls, and which of them the solution lists.  Which one is missing is not told."""
+        """The calls, and which of them the solution lists; not which one is missing."""
         listed, right = set(solution()[case.name]), set(compiling_of(case))
         calls: list[Cell] = [(each, "other") for each in case.calls()]
         mine: list[Cell] = [
@@ -268,7 +268,7 @@ class Deal:
 
 @exercise("11.7", "Does compilation save time?", "编译节省时间吗", points=1)
 class Pays(Exercise):
-    """`pays_after(compile, before, after)`: the fewest calls after which compiling has saved time.
+    """`pays_after(compile, before, after)`: after how many calls compiling has saved time.
 
     None if there is no such number.
     """

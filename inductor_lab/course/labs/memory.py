@@ -12,7 +12,7 @@ import torch
 from inductor_lab.api.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.given.memory import BYTES
-from inductor_lab.course.labs.beside import foretold, numbers
+from inductor_lab.course.labs.beside import numbers, prediction
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
 
@@ -24,7 +24,7 @@ Lives: TypeAlias = dict[str, tuple[int, int]]
 
 
 def lives_of(steps: tuple[Step, ...], outputs: tuple[str, ...]) -> Lives:
-    """Made at the first, read for the last time at the last; an output lives on to the end."""
+    """Computed in the first step, last read in the last; an output stays alive to the end."""
     found = {name: (at, at) for at, (name, _) in enumerate(steps)}
     for at, (_, reads) in enumerate(steps):
         for name in reads:
@@ -105,7 +105,7 @@ class Lifetimes(_OnWork):
 
 
 def lanes(case: Work, slots: dict[str, Any]) -> Picture:
-    """A line for each slot: who lives there at each step; crossed where two do."""
+    """A line for each slot: the buffers alive in it at each step; crossed if there are two."""
     rows: list[tuple[str, list[Cell]]] = []
     for slot in dict.fromkeys(slots.values()):
         line: list[Cell] = []
@@ -120,7 +120,7 @@ def lanes(case: Work, slots: dict[str, Any]) -> Picture:
 
 @exercise("8.2", "The peak", "峰值", points=1)
 class Peak(_OnWork):
-    """`peak(lives, nbytes)`: the most bytes that are alive in one step."""
+    """`peak(lives, nbytes)`: the largest number of bytes that are alive in one step."""
 
     def judge(self, solution: Any, case: Work) -> str | None:
         nbytes = {name: 4 * (1 + at % 3) for at, name in enumerate(case.lives)}
@@ -143,7 +143,7 @@ class Peak(_OnWork):
 
 @exercise("8.3", "Reuse", "复用", points=3)
 class Reuse(_OnWork):
-    """`slots(lives)`: a slot for each buffer, as few as can be, no two alive in one."""
+    """`slots(lives)`: a slot for each buffer, as few as possible, no two alive in one."""
 
     def judge(self, solution: Any, case: Work) -> str | None:
         found = solution(dict(case.lives))
@@ -180,7 +180,7 @@ class Reuse(_OnWork):
 
 @dataclass(frozen=True)
 class Writes:
-    """(start, bytes) of writes to fresh memory, in order, and the size of a page."""
+    """(start, bytes) of writes to new memory, in order, and the size of a page."""
 
     ranges: tuple[tuple[int, int], ...]
     page: int
@@ -191,7 +191,7 @@ class Writes:
 
 @exercise("8.4", "Page faults", "缺页", points=2)
 class Faults(Exercise):
-    """`faults(ranges, page)`: how many pages are touched for the first time."""
+    """`faults(ranges, page)`: how many pages are accessed for the first time."""
 
     def cases(self, draw: random.Random) -> Iterator[Writes]:
         for n in range(80):
@@ -366,7 +366,7 @@ class Kernel:
 
 @exercise("8.6", "The two limits of the roofline", "屋顶线的两个上限", points=2)
 class Roofs(Exercise):
-    """`roof(flops, nbytes, flop_rate, rate)`: (least seconds, "memory" or "compute")."""
+    """`roof(flops, nbytes, flop_rate, rate)`: (minimum seconds, "memory" or "compute")."""
 
     def cases(self, draw: random.Random) -> Iterator[Kernel]:
         for _ in range(60):
@@ -429,4 +429,4 @@ class Bytes(Exercise):
     def picture(self, solution: Any, case: str) -> Picture:
         before = inspect(BYTES[case], torch.randn(1000, 1000)).graphs[0].forward.schedule.before
         known = [(say("the matrix, once"), 4_000_000), (say("before fusion"), int(before.bytes))]
-        return foretold(int(solution[case]), bytes_of(case), known)
+        return prediction(int(solution[case]), bytes_of(case), known)

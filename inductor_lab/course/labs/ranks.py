@@ -19,7 +19,7 @@ from inductor_lab.course.pictures import Cell, Picture, Row, cells
 
 @dataclass(frozen=True)
 class Ring:
-    """So many ranks in a ring, each with as many chunks."""
+    """Ranks in a ring; each has one chunk for each rank."""
 
     ranks: int
 
@@ -63,7 +63,7 @@ class RingSum(Exercise):
         return None
 
     def picture(self, solution: Any, case: Ring) -> Picture:
-        """Whose parts each rank holds at the end, chunk by chunk."""
+        """The ranks whose values each rank has at the end, chunk by chunk."""
         n = case.ranks
         held = [[[rank] for _ in range(n)] for rank in range(n)]
         for step in range(2 * (n - 1)):
@@ -107,7 +107,7 @@ class Message:
 
 @exercise("13.2", "How many bytes are sent", "发送多少字节", points=1)
 class OnTheWire(Exercise):
-    """`sent(kind, nbytes, ranks)`: bytes that each rank sends at the least."""
+    """`sent(kind, nbytes, ranks)`: the minimum number of bytes that each rank sends."""
 
     def cases(self, draw: random.Random) -> Iterator[Message]:
         for ranks in (2, 4, 8, 64):
@@ -152,7 +152,7 @@ class Widths:
 
 @exercise("13.3", "Columns, then rows", "先切列，再切行", points=2)
 class Shards(Exercise):
-    """`shards(w1, w2, rank, ranks)`: the parts of two weights that a rank keeps."""
+    """`shards(w1, w2, rank, ranks)`: the parts of two weights that a rank stores."""
 
     def cases(self, draw: random.Random) -> Iterator[Widths]:
         for ranks in (1, 2, 3, 4):
@@ -188,7 +188,7 @@ class Shards(Exercise):
         return say("the sum over all ranks is not relu(x @ w1) @ w2")  # fmt: skip
 
     def picture(self, solution: Any, case: Widths) -> Picture:
-        """Which columns of w1 and rows of w2 each rank keeps, told by weights that are numbers."""
+        """Which columns of w1 and rows of w2 each rank stores; the weights are their numbers."""
         hidden = torch.arange(float(case.hidden))
         w1, w2 = hidden.expand(case.width, -1), hidden[:, None].expand(-1, case.width)
         rows: list[Row] = []
@@ -228,7 +228,7 @@ def ends_at(order: Iterable[str], steps: Steps) -> int:
 
 
 def ends_of(order: Iterable[str], steps: Steps) -> dict[str, int]:
-    """When each is done: work and wire go on at once, the wire carries one message at a time."""
+    """When each is done: computation and communication overlap; one message at a time."""
     now = wire = 0
     done = dict[str, int]()
     for name in order:
@@ -243,13 +243,13 @@ def ends_of(order: Iterable[str], steps: Steps) -> dict[str, int]:
 
 
 def is_order(order: tuple[str, ...], steps: Steps) -> bool:
-    """Does each come after what it needs?"""
+    """Does each step come after the steps that it needs?"""
     return all(need in order[:at] for at, name in enumerate(order) for need in steps[name][2])
 
 
 @exercise("13.4", "Hide communication", "掩盖通信", points=3, limit=60.0)
 class Hidden(Exercise):
-    """`order(steps)`: names of steps, in an order that ends as early as any."""
+    """`order(steps)`: names of steps, in an order that ends as early as possible."""
 
     def cases(self, draw: random.Random) -> Iterator[Plan]:
         for n in range(40):
@@ -325,7 +325,7 @@ class Gradients:
 
 @exercise("13.5", "Buckets", "分桶", points=2)
 class Buckets(Exercise):
-    """`buckets(sizes, limit)`: lists of positions, in order; as few lists as can be."""
+    """`buckets(sizes, limit)`: lists of positions, in order; as few lists as possible."""
 
     def cases(self, draw: random.Random) -> Iterator[Gradients]:
         for n in range(80):
@@ -391,7 +391,7 @@ class Sequences:
 
 @exercise("13.6", "Why does a job hang?", "任务为什么卡住？", points=2)
 class Parting(Exercise):
-    """`parting(begun)`: the place of the first collective that is not the same on all ranks."""
+    """`parting(begun)`: the position of the first collective that differs between ranks."""
 
     def cases(self, draw: random.Random) -> Iterator[Sequences]:
         kinds = ("all_reduce", "all_gather", "broadcast")
@@ -422,7 +422,7 @@ class Parting(Exercise):
         return say("the first difference is at position {w}; your answer: {f}", w=wanted, f=found)
 
     def picture(self, solution: Any, case: Sequences) -> Picture:
-        """A lane for each rank; crossed: the ranks wait for one another here, and for ever."""
+        """A row for each rank; crossed: from here on the ranks wait for each other forever."""
         places = list(zip_longest(*case.begun, fillvalue="–"))
         wanted = next((at for at, begun in enumerate(places) if len(set(begun)) > 1), None)
         rows = [(say("rank {r}", r=rank), [(place[rank], at == wanted)

@@ -26,9 +26,9 @@ class Program:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        return f"{self.source}\nf({self.told_arguments()})"
+        return f"{self.source}\nf({self.described_arguments()})"
 
-    def told_arguments(self) -> str:
+    def described_arguments(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.arguments.items())
 
     def function(self) -> Callable[..., int]:
@@ -53,7 +53,7 @@ def text(value: Expression) -> str:
 
 
 def programs(draw: random.Random, count: int) -> Iterator[Program]:
-    """So many programs, small ones first; names are assigned to again now and then."""
+    """Programs, small ones first; some names are assigned to several times."""
     for n in range(count):
         statements: list[tuple[str, Expression]] = []
         known = ["a", "b"]

@@ -1,6 +1,6 @@
 """Lab 11, measuring honestly: timers and five benchmarks, on a machine that is simulated.
 
-What remains of the lab is in `measuring.py`.
+The other exercises of the lab are in `measuring.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Timed(Exercise):
     tolerance = 0.1
 
     def truth(self, case: Setting) -> float:
-        """What a right timer says."""
+        """The result of a right timer."""
         raise NotImplementedError
 
     def smaller(self, case: Setting) -> Iterable[Setting]:
@@ -57,7 +57,7 @@ class _Timed(Exercise):
         )  # fmt: skip
 
     def picture(self, solution: Any, case: Setting) -> Picture:
-        """The first calls, as they really were."""
+        """The true times of the first calls."""
         _, machine = case.run(solution)
         rows = [(f"{n}: {name}", took, f"{took:.3g} s") for n, (name, took) in
                 enumerate(machine.log[:12])]  # fmt: skip
@@ -128,18 +128,18 @@ def said(benchmark: Callable[..., float], trouble: str) -> float:
 
 
 def harms(benchmark: Callable[..., float], trouble: str) -> bool:
-    """Whether a trouble makes a benchmark say something that is off by more than a tenth."""
+    """Whether a disturbance makes the result of a benchmark wrong by more than a tenth."""
     return not 0.9 < said(benchmark, trouble) < 1.1
 
 
 @exercise("11.5", "Five benchmarks", "五个基准测试", points=3, limit=60.0)
 class Five(Exercise):
-    """`harmed()`: for each benchmark, the list of troubles that it does not withstand."""
+    """`harmed()`: for each benchmark, the list of disturbances that affect it."""
 
     def cases(self, draw: random.Random) -> Iterator[Any]:
         return iter(BENCHMARKS)
 
-    def told(self, case: Any) -> str:
+    def described(self, case: Any) -> str:
         return str(case.__name__)
 
     def judge(self, solution: Any, case: Any) -> str | None:

@@ -26,7 +26,7 @@ from inductor_lab.course.given.whole import (
     waiting,
     wave,
 )
-from inductor_lab.course.labs.beside import foretold, lines, marked, numbers, still_possible
+from inductor_lab.course.labs.beside import lines, marked, numbers, prediction, still_possible
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, Row
 
@@ -41,29 +41,29 @@ class _Foretold(Exercise):
     def cases(self, draw: random.Random) -> Iterator[Any]:
         return iter(self.programs)
 
-    def told(self, case: Any) -> str:
+    def described(self, case: Any) -> str:
         return str(case.__name__)
 
     def truth(self, case: Any) -> int:
-        """What the real compile says."""
+        """The result of the real compile."""
         raise NotImplementedError
 
     def judge(self, solution: Any, case: Any) -> str | None:
         found = solution()
         if not isinstance(found, dict):
             return expected(dict, found)
-        said = found.get(self.told(case))
+        said = found.get(self.described(case))
         if isinstance(said, bool) or not isinstance(said, int):
-            return say("no number for {n}", n=self.told(case))
+            return say("no number for {n}", n=self.described(case))
         right = self.truth(case)
         if said == right:
             return None
         if said < right:
-            return say("{n}: more than {s}", n=self.told(case), s=said)
-        return say("{n}: fewer than {s}", n=self.told(case), s=said)
+            return say("{n}: more than {s}", n=self.described(case), s=said)
+        return say("{n}: fewer than {s}", n=self.described(case), s=said)
 
     def picture(self, solution: Any, case: Any) -> Picture:
-        mine = solution()[self.told(case)]
+        mine = solution()[self.described(case)]
         return still_possible(mine, self.truth(case) > mine, self.most(case), 1, self.above(case))
 
     def most(self, case: Any) -> int:
@@ -95,7 +95,7 @@ class Moved(_Foretold):
     def picture(self, solution: Any, case: Any) -> Picture:
         before = int(inspect(case, *pair()).before.bytes)
         known = [(say("the matrix, once"), 16384), (say("before fusion"), before)]
-        return foretold(solution()[self.told(case)], self.truth(case), known)
+        return prediction(solution()[self.described(case)], self.truth(case), known)
 
 
 # ---- guards and recompiles -----------------------------------------------------------------------
@@ -125,7 +125,7 @@ class Served(Exercise):
     def cases(self, draw: random.Random) -> Iterator[Any]:
         yield SECONDS
 
-    def told(self, case: Any) -> str:
+    def described(self, case: Any) -> str:
         return ", ".join(each.name for each in case)
 
     def judge(self, solution: Any, case: tuple[Calls, ...]) -> str | None:
@@ -141,13 +141,14 @@ class Served(Exercise):
         return say("{a} of {b} are right", a=right, b=len(case))
 
     def picture(self, solution: Any, case: tuple[Calls, ...]) -> Picture:
-        """The pairs of calls, what the solution says of each, and how many of that are right."""
+        """The pairs of calls, the solution's answers, and the number of right answers."""
         found = solution()
         right = sum(found[each.name] == (compiled_in(each) == 1) for each in case)
         rows = []
         for each in case:
             verdict = say("is reused") if found[each.name] else say("compiles again")
-            rows.append((each.name, [*((text, False) for text in each.told()), (verdict, False)]))
+            texts = [*each.described(), verdict]
+            rows.append((each.name, [(text, False) for text in texts]))
         score = [("✓", False)] * right + [("–", True)] * (len(case) - right)
         title = say("first call, second call, your answer; below: the number of right answers")
         named = say("{a} of {b} are right", a=right, b=len(case))
@@ -160,7 +161,7 @@ class Recompiled(_Foretold):
 
     programs = SERIES
 
-    def told(self, case: Any) -> str:
+    def described(self, case: Any) -> str:
         return str(case.name)
 
     def truth(self, case: Any) -> int:
@@ -170,7 +171,7 @@ class Recompiled(_Foretold):
         return 2 * len(case.calls)
 
     def above(self, case: Any) -> list[Row]:
-        return [(f"{say('call {n}', n=n)}: {text}", []) for n, text in enumerate(case.told())]
+        return [(f"{say('call {n}', n=n)}: {text}", []) for n, text in enumerate(case.described())]
 
 
 # ---- a rule that pays ----------------------------------------------------------------------------
@@ -196,7 +197,7 @@ class Pays(Exercise):
     def cases(self, draw: random.Random) -> Iterator[Any]:
         return iter(POOLING)
 
-    def told(self, case: Any) -> str:
+    def described(self, case: Any) -> str:
         return str(case.__name__)
 
     def judge(self, solution: Any, case: Any) -> str | None:
@@ -221,7 +222,7 @@ class Pays(Exercise):
         )  # fmt: skip
 
     def picture(self, solution: Any, case: Any) -> Picture:
-        """The numbers where they are wrong, else the bytes."""
+        """The numbers if they are wrong, else the bytes."""
         x, w = tokens()
         program, wanted = _with_rule(solution, case), case(x, w)
         result = program(x, w)
@@ -241,12 +242,12 @@ class Pays(Exercise):
 
 @exercise("12.6", "Three programs of your own", "为你抽出的三个程序", points=3, limit=120.0)
 class OfYourOwn(Exercise):
-    """`mine()`: (name, [kernels of each program that the name draws])."""
+    """`mine()`: (name, [kernels of each program that is drawn from it])."""
 
     def cases(self, draw: random.Random) -> Iterator[int]:
         return iter(range(HOW_MANY))
 
-    def told(self, case: int) -> str:
+    def described(self, case: int) -> str:
         return f"program_{case}"
 
     def judge(self, solution: Any, case: int) -> str | None:
