@@ -126,5 +126,5 @@ def test_the_pane_in_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
         shown = memory_pane.memory_pane(c, linked_document(c)[1])
     finally:
         lab.language("en")
-    assert columns(shown["views"][0]) == ["编译器", ">峰值", ">为反向保留", "峰值所在", "源代码行"]
+    assert columns(shown["views"][0]) == ["编译器", ">峰值", ">为反向保留", "峰值位置", "源代码行"]
     assert "独立进程" in text_of(shown["views"][0]["tree"])

@@ -113,7 +113,7 @@ def test_a_machine_without_roofs_is_described_in_chinese() -> None:
     doubt = ("this machine is too noisy to say what it can do: after 6 measurements copies of "
              "1.0 MB still differ by a factor of 3,950.2")  # fmt: skip
     assert translate(f"No shares of the roof: {doubt}.") == (
-        "没有占上限的百分比：这台机器干扰太多，无法确定其上限：测量 6 次后，"
+        "没有占屋顶线的百分比：这台机器干扰太多，无法确定其上限：测量 6 次后，"
         "1.0 MB 的复制仍相差 3,950.2 倍。"
     )
 
