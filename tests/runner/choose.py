@@ -27,8 +27,8 @@ COMPILER = tuple(
 )  # fmt: skip
 """A wrong answer is the worst bug: these tests get more time than those of the tools."""
 
-SHARE = 0.2
-"""Of the time that all tests take.  12 minutes of the 60 that `make check` may take."""
+SHARE = 0.17
+"""Of the time that all tests take.  10 minutes of the 60 that `make check` may take."""
 
 CASES = {True: 3.0, False: 1.5}
 """The limit for all cases of a test function, of the compiler and of a tool, before scaling."""
