@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,11 +38,15 @@ def test_left_out_tests_exist() -> None:
 def is_there(name: str) -> bool:
     file, _, function = name.partition("::")
     path = ROOT / file
-    if not function:
-        return path.exists()
-    tree = ast.parse(path.read_text(encoding="utf-8")) if path.exists() else ast.Module([], [])
-    names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    return function in names
+    return function in functions_of(path) if function else path.exists()
+
+
+@cache
+def functions_of(path: Path) -> frozenset[str]:
+    if not path.exists():
+        return frozenset()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
 
 
 def test_a_test_is_in_the_quick_ones_unless_it_is_left_out() -> None:

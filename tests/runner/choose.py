@@ -44,7 +44,7 @@ NEVER = {
     "tests/course/test_site.py": "builds the site",
     "tests/distributed/test_training.py": "its fixtures train with two and four processes",
     "tests/end_to_end/test_missing_names.py": "its fixture compiles in a process for each name",
-    "tests/end_to_end/test_override.py::test_each_run_has_the_numbers_of_its_own_compiler":
+    "tests/end_to_end/test_override.py::test_each_run_has_the_results_of_its_own_compiler":
         "eight processes",
     "tests/end_to_end/test_warm_start.py": "its fixture compiles in five processes",
     "tests/notebooks/test_nbconvert.py": "starts nbconvert",
