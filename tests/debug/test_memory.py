@@ -222,6 +222,13 @@ def test_a_step_with_its_own_backward_and_update() -> None:
 
 
 @forks
+def test_every_line_is_one_of_the_user() -> None:
+    x = torch.ones(64, requires_grad=True)
+    found = lab.memory(lambda x: (x * 2).sin().sum(), x, compilers=["eager"], suggest=False)
+    places = [holder.place for run in found.runs for holder in run.holders if holder.place]
+    assert {Path(place.file).name for place in places} == {"test_memory.py"}
+
+
 def test_views_and_resized_storages_are_counted_once() -> None:
     def step(x: torch.Tensor) -> torch.Tensor:
         y = x * 2

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FrameType
@@ -19,6 +21,8 @@ from inductor_lab.debug.memory.allocations import emit_mark
 
 Phase = Literal["forward", "backward", "update"]
 Role = Literal["made", "saved", "variable", "checkpoint", "output", "gradient", "buffer", "pool"]
+_OF_PYTHON = (contextlib.__file__, threading.__file__)
+"""Files of Python that call the user's code."""
 OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _CHECKPOINT = os.path.join("torch", "utils", "checkpoint.py")
 
@@ -121,7 +125,7 @@ def user_frames(frame: FrameType | None = None) -> Iterator[FrameType]:
     while frame is not None:
         file = frame.f_code.co_filename
         ours = file.startswith(OURS) or file.startswith("<frozen") or not outside_torch(file)
-        if not ours and os.path.basename(file) != "contextlib.py":
+        if not ours and file not in _OF_PYTHON:
             yield frame
         frame = frame.f_back
 
