@@ -13,4 +13,4 @@ def test_more_is_kept_where_nothing_is_recomputed() -> None:
     assert mine.kept > ours.kept and mine.peak > ours.peak >= ours.kept
     assert min(ours.seconds, mine.seconds) > 0
     assert "a training step" in str(table) and " ms ±" in str(table)
-    assert "behind it the time of a training step" in str(table.picture())
+    assert "then the time of a training step" in str(table.picture())
