@@ -110,9 +110,9 @@ def _check_pairs(path: Path, blocks: tuple[Block, ...]) -> None:
     """Check that English and Chinese, and stub and solution, come in pairs."""
     for first, second in (("en", "zh"), ("stub", "solution")):
         for place, block in enumerate(blocks):
-            beside = blocks[place + 1].kind if place + 1 < len(blocks) else ""
+            following = blocks[place + 1].kind if place + 1 < len(blocks) else ""
             before = blocks[place - 1].kind if place else ""
-            if block.kind == first and beside != second:
+            if block.kind == first and following != second:
                 raise _wrong(path, block.line, f"no {second} block follows this {first} block")
             if block.kind == second and before != first:
                 raise _wrong(

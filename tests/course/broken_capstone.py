@@ -1,4 +1,4 @@
-"""Wrong solutions of the capstone: wrong code, cheats, and data that is no legal program."""
+"""Wrong solutions of the capstone: wrong code, cheats, and data that is not a legal program."""
 
 from __future__ import annotations
 

@@ -102,8 +102,8 @@ def test_texts_are_in_both_languages() -> None:
         assert not re.search(r"[一-鿿]", step.title[0]) and re.search(r"[一-鿿]", step.title[1])
 
 
-def test_a_repository_works_before_anything_is_written(tmp_path: Path) -> None:
-    """All bodies are borrowed, and what is written is not."""
+def test_a_new_repository_works(tmp_path: Path) -> None:
+    """All bodies come from the reference, although nothing may be copied from it."""
     folder = tmp_path / "mine"
     assert "README.md" in started(folder)
     with pytest.raises(BadArguments, match="already exists"):
@@ -138,7 +138,7 @@ def test_an_untouched_starter_fails_with_the_name_of_the_step(tmp_path: Path) ->
     assert "lowest_start, plan" in verdicts[6].message
 
 
-def test_a_syntax_error_and_a_lost_file_are_reported(tmp_path: Path) -> None:
+def test_a_syntax_error_and_a_missing_file_are_reported(tmp_path: Path) -> None:
     folder = written(tmp_path / "mine")
     (folder / "my" / "memory.py").write_text("def plan(:\n", encoding="utf-8")
     (verdict,) = check(folder, [step_named("memory")])
@@ -151,7 +151,7 @@ def test_a_syntax_error_and_a_lost_file_are_reported(tmp_path: Path) -> None:
 
 
 def test_a_copy_is_recognized_by_its_shape(tmp_path: Path) -> None:
-    """Other names of variables and other comments do not hide it; another algorithm is none."""
+    """Renamed variables and other comments do not hide a copy; another algorithm is not a copy."""
     texts = {file: reference(file) for file in FILES}
     texts["memory"] = texts["memory"].replace("living", "others").replace("other.", "each.") \
         .replace("for other in", "for each in")  # fmt: skip
@@ -181,7 +181,7 @@ def test_the_reference_is_right(name: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("what", WRONG_DATA)
 def test_wrong_data_is_rejected(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What no program is, what accesses memory that is not there, what calls other operators."""
+    """Data that is not a program, accesses out of bounds, and calls of other operators."""
     monkeypatch.setattr(repository, "PACKAGE", "inductor_lab.mini")
     name, change, sentence = WRONG_DATA[what]
 
@@ -210,7 +210,7 @@ def test_the_reference_earns_all_points_and_trains(tmp_path: Path) -> None:
 
 
 def verdicts(folder: Path, edits: dict[str, str], names: str) -> list[Verdict]:
-    """With long limits, but for what does not end."""
+    """Limits are long, except for solutions that do not end."""
     asked = [replace(step_named(name), limit=20 if "while True" in edits.get(place, "") else 300)
              for name in names.split() for place in ["fuse.group" if name == "group" else ""]]
     return [*check(written(folder, edits), asked, "a secret")]
@@ -218,7 +218,7 @@ def verdicts(folder: Path, edits: dict[str, str], names: str) -> list[Verdict]:
 
 @confined
 def test_broken_solutions_are_rejected_at_their_step(tmp_path: Path) -> None:
-    """All are in one repository: a step is judged without the errors of the others."""
+    """All are in one repository: each step is judged without the errors of the others."""
     names = "lower decompose autograd substitute group memory"
     edits = {place: body for _, place, body, _ in BROKEN}
     found = dict(zip(names.split(), verdicts(tmp_path / "all", edits, names), strict=True))
@@ -238,7 +238,7 @@ def test_cheats_and_endless_loops_earn_nothing(tmp_path: Path) -> None:
 
 @confined
 def test_steps_are_solved_in_any_order(tmp_path: Path) -> None:
-    """Only step 7 is written; it is checked, and the last step says what is left."""
+    """Only step 7 is solved; it is checked, and the last step lists the unsolved ones."""
     folder = written(tmp_path / "mine")
     for file in FILES:
         if file != "memory":
@@ -249,7 +249,7 @@ def test_steps_are_solved_in_any_order(tmp_path: Path) -> None:
 
 
 @confined
-def test_a_verdict_is_said_in_chinese(tmp_path: Path) -> None:
+def test_a_verdict_in_chinese(tmp_path: Path) -> None:
     course.speak("zh")
     edits = {"memory.lowest_start": "return 0"}
     (verdict,) = verdicts(tmp_path / "mine", edits, "memory")

@@ -63,14 +63,14 @@ def test_a_further_cheat_earns_nothing(grader: Grader, name: str) -> None:
     assert not Path("/tmp/forged").exists()
 
 
-def test_a_cheat_spoils_no_other_verdict(grader: Grader) -> None:
+def test_a_cheat_does_not_change_other_verdicts(grader: Grader) -> None:
     tried = ("patches_the_reference", "patches_what_is_loaded", "signals_and_traces_its_parent")
     for name in tried:
         grader.verdict("6.1", [START, CHEATS[name]], "misses")
     assert grader.verdict("6.1", [START, SOLVED], "misses").points == 2
 
 
-def test_a_child_in_a_new_session_delays_nothing_and_is_ended(grader: Grader) -> None:
+def test_a_child_in_a_new_session_is_ended_without_delay(grader: Grader) -> None:
     began = time.monotonic()
     marked = "def misses(*_):\n    import os\n    if os.fork() == 0:\n        os.setsid()\n" \
              "        os.execvp('sleep', ['sleep', '61.25'])\n    return 0"  # fmt: skip
@@ -80,8 +80,8 @@ def test_a_child_in_a_new_session_delays_nothing_and_is_ended(grader: Grader) ->
     assert not any(b"61.25" in path.read_bytes() for path in running if path.exists())
 
 
-def test_what_was_learned_by_heart_is_no_solution(grader: Grader, monkeypatch, tmp_path) -> None:
-    """Every answer to the cases of one's own checks: full points there, and none when graded."""
+def test_memorized_answers_earn_nothing_when_graded(grader: Grader, monkeypatch, tmp_path) -> None:
+    """Answers memorized from one's own checks earn full points there, and none when graded."""
     asked = course.exercises()["6.1"]
     names: dict[str, object] = {}
     exec(SOLVED, names)
@@ -98,8 +98,8 @@ def test_what_was_learned_by_heart_is_no_solution(grader: Grader, monkeypatch, t
     assert grader.verdict("6.1", [START, learned], "misses").points == 0
 
 
-def test_graded_cases_are_not_those_of_practice() -> None:
-    """Where cases are drawn at all.  Predictions about programs that are shown are not drawn."""
+def test_graded_cases_differ_from_practice_cases() -> None:
+    """Only exercises that draw cases; predictions about given programs do not."""
     for name, asked in course.exercises().items():
         own, other, graded = (
             [asked.described(case) for case in islice(asked.cases(Random(seed)), 30)]
@@ -117,7 +117,7 @@ TRACED = [
     ("1.5", "whole", "def whole(x, w):\n    y = torch.softmax(x @ w, -1)\n"
      "    return y * 2 if y.max() > 0.5 else y - 1"),
 ]  # fmt: skip
-"""What the process would say of these can be forged there; what they compute cannot."""
+"""These check what the solution computes; a report about itself could be forged."""
 
 
 @pytest.mark.parametrize("name, solution, text", TRACED, ids=lambda value: value[:24])

@@ -1,4 +1,4 @@
-"""Typical wrong answers get a sentence that helps; nothing a student does takes a check down."""
+"""Typical wrong answers get a helpful explanation; no answer crashes a check."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def own_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     "name, solution, said", WRONG, ids=lambda value: getattr(value, "__name__", None)
 )
-def test_a_wrong_answer_gets_a_sentence(name: str, solution, said: str) -> None:
+def test_a_wrong_answer_gets_an_explanation(name: str, solution, said: str) -> None:
     verdict = course.check(name, solution)
     assert verdict.points == 0 and said in verdict.message, str(verdict)
 
@@ -48,7 +48,7 @@ def test_every_exercise_has_two_wrong_answers() -> None:
 
 
 def agreeing(kind: type) -> type:
-    """A class of a student's own whose values equal everything."""
+    """A class whose values equal everything."""
     said = {"__eq__": lambda self, other: True, "__ne__": lambda self, other: False}
     return type("Agreeing", (kind,), {**said, "__hash__": lambda self: 0})
 
@@ -59,13 +59,13 @@ def agreeing(kind: type) -> type:
     ("11.7", agreeing(object)()), ("12.6", ("me", [agreeing(int)(1)] * 3)),
     ("13.6", agreeing(object)()),
 ])  # fmt: skip
-def test_a_value_that_equals_everything_is_no_answer(name: str, answer) -> None:
+def test_a_value_that_equals_everything_is_wrong(name: str, answer) -> None:
     verdict = course.check(name, lambda *given: answer)
     assert verdict.points == 0 and "it should return" in verdict.message, str(verdict)
 
 
 def of_nothing(answer):
-    """A solution that empties what it is given, so that the answer would be easy."""
+    """A solution that empties its inputs, which would make the answer easy."""
 
     def solution(*given):
         for each in given:
@@ -76,7 +76,7 @@ def of_nothing(answer):
 
 
 @pytest.mark.parametrize("name, answer", [("9.4", lambda x: x.sum(0)), ("10.4", lambda *_: [])])
-def test_what_a_solution_does_to_its_inputs_makes_it_no_easier(name: str, answer) -> None:
+def test_a_solution_that_empties_its_inputs_is_wrong(name: str, answer) -> None:
     verdict = course.check(name, of_nothing(answer))
     assert verdict.points == 0, str(verdict)
 
@@ -130,7 +130,7 @@ def prints(instructions, arguments):
     (changes, "it raised SystemExit: 1\nin line"),
     (3, "'int' object is not callable"), (None, "not callable"),
 ])  # fmt: skip
-def test_nothing_takes_a_check_down(solution, said: str, monkeypatch) -> None:
+def test_no_answer_crashes_a_check(solution, said: str, monkeypatch) -> None:
     monkeypatch.setattr(
         type(course.EXERCISES["1.1"]), "limit", 6.0 if solution is endless else 30.0
     )
@@ -139,7 +139,7 @@ def test_nothing_takes_a_check_down(solution, said: str, monkeypatch) -> None:
     assert OPERATIONS
 
 
-def test_warnings_name_no_folders() -> None:
+def test_warnings_do_not_name_folders() -> None:
     """Those of a judge that handles what it cannot use are not the student's.  pytest keeps
     warnings of this process to itself."""
     lines = [
@@ -152,7 +152,7 @@ def test_warnings_name_no_folders() -> None:
     assert ran.stdout.count("printed:") == 1 and "    UserWarning: careful\n" in ran.stdout
 
 
-def test_cells_in_the_wrong_order_are_told() -> None:
+def test_cells_run_in_the_wrong_order_are_reported() -> None:
     InteractiveShell.clear_instance()
     shell = InteractiveShell.instance()
     order.watch()
@@ -164,20 +164,20 @@ def test_cells_in_the_wrong_order_are_told() -> None:
     InteractiveShell.clear_instance()
 
 
-def test_a_missing_compiler_is_told_in_the_words_of_doctor(monkeypatch) -> None:
+def test_a_missing_compiler_is_reported_as_doctor_does(monkeypatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     verdict = course.check("1.1", crashing_kernel)
     assert verdict.points == 0 and "CXX=no-such-compiler" in verdict.message, str(verdict)
 
 
-def test_what_was_printed_is_shown_and_escaped() -> None:
+def test_printed_text_is_shown_and_escaped() -> None:
     verdict = course.check("1.1", prints)
     assert "half way <b>" in verdict.printed and "half way <b>" in str(verdict)
     assert "<b>half" not in verdict._repr_html_() and "&lt;b&gt;" in verdict._repr_html_()
 
 
 @pytest.mark.parametrize("name", ["1.6", "6.1", "7.2", "8.4"])
-def test_what_is_counted_is_told_without_a_plural_of_one(name: str) -> None:
+def test_counts_of_one_are_singular(name: str) -> None:
     verdict = course.check(name, lambda *given, **named: -1)
     assert re.search(r": \d+; your answer: -1", verdict.message), str(verdict)
 
@@ -188,7 +188,7 @@ def test_a_counterexample_is_small() -> None:
     assert verdict.case.count("\n") == 2 and len(verdict.case) < 60
 
 
-def test_the_board_keeps_the_best(own_board: Path) -> None:
+def test_the_board_keeps_the_best_score(own_board: Path) -> None:
     def constant(rows):
         return 1
 
@@ -203,7 +203,7 @@ def test_the_board_keeps_the_best(own_board: Path) -> None:
     assert course.board().points == 0
 
 
-def test_the_board_and_a_refusal_have_the_exercises_in_the_order_of_the_course() -> None:
+def test_the_board_and_errors_list_exercises_in_course_order() -> None:
     labs = [int(row[0].partition(".")[0]) for row in course.board().rows]
     assert labs == sorted(labs) and labs[0] == 1 and labs[-1] == 13
     with pytest.raises(BadArguments) as refused:
@@ -211,7 +211,7 @@ def test_the_board_and_a_refusal_have_the_exercises_in_the_order_of_the_course()
     assert str(refused.value).index("9.5") < str(refused.value).index("10.1")
 
 
-def test_a_guess_is_compared_with_the_truth() -> None:
+def test_a_prediction_is_compared_with_the_answer() -> None:
     assert course.predict("kernels", 2, 2).right
     assert "you said 3, it is 2" in str(course.predict("kernels", 3, 2))
     hidden = course.predict("kernels", None, 2)
@@ -224,7 +224,7 @@ def test_a_guess_is_compared_with_the_truth() -> None:
     (False, True, False), ("False", True, False), ("true", True, True), (1, True, False),
     (True, 1, False), ("inf", "inf", True), (0, 0.0, True), (None, 0, False), (3, "3", False),
 ])  # fmt: skip
-def test_a_guess_of_any_type_is_compared(guess: object, truth: object, right: bool) -> None:
+def test_a_prediction_of_any_type_is_compared(guess: object, truth: object, right: bool) -> None:
     revealed = course.predict("any", guess, truth)
     assert revealed.right is right and str(revealed)
 
@@ -237,45 +237,47 @@ class Careless:
         pass
 
 
-def test_an_error_of_a_class_of_the_students_has_its_line() -> None:
+def test_an_error_of_the_students_own_class_has_its_line() -> None:
     said = course.check("8.5", Careless).message
     assert "it raised KeyError: 'no block'\nin line" in said and 'return {}["no block"]' in said
 
 
 @pytest.mark.parametrize("name, given", [("6.2", None), ("6.4", -1), ("8.5", "a pool")])
-def test_a_value_that_a_check_cannot_use_has_not_raised(name: str, given: object) -> None:
+def test_an_unusable_value_is_not_reported_as_an_exception(name: str, given: object) -> None:
     said = course.check(name, lambda *arguments: given).message
     assert said.startswith("the check cannot use your answer: "), said
 
 
-def test_nothing_at_all_earns_nothing() -> None:
-    """Without a partitioner of the student's the compiler's own was judged, which is right."""
+def test_empty_solutions_earn_nothing() -> None:
+    """Without a partitioner of the student, the compiler's own, which is right, would be judged."""
     for nothing in (None, 5):
         verdict = course.check("3.5", nothing)
         assert verdict.points == 0 and "pass the function" in verdict.message
 
 
-def test_the_function_itself_is_wanted() -> None:
+def test_a_check_asks_for_the_function_itself() -> None:
     said = course.check("6.2", [(0, 0)]).message
     assert said.endswith("pass the function or class itself, and do not call it"), said
 
 
 OF_OBJECTS = ("2.4", "5.5", "6.7")
-"""Their cases are what objects print, or names."""
+"""Their cases are printed objects, or names."""
 
 
-def test_cases_are_told_in_the_language_that_is_spoken() -> None:
+def test_cases_are_in_the_chosen_language() -> None:
     course.speak("zh")
-    told = {
+    described = {
         name: [each.described(case) for case in islice(each.cases(Random(0)), 12)]
         for name, each in course.EXERCISES.items() if name not in OF_OBJECTS
     }  # fmt: skip
-    assert told["10.2"][0].startswith("阶段数：")
+    assert described["10.2"][0].startswith("阶段数：")
     english = re.compile(r"\b[a-z]{2,},? [a-z]{2,}\b")
-    assert [(n, text) for n, texts in told.items() for text in texts if english.search(text)] == []
+    found = [(name, text) for name, texts in described.items() for text in texts
+             if english.search(text)]  # fmt: skip
+    assert found == []
 
 
-def test_both_languages_are_spoken() -> None:
+def test_verdicts_exist_in_both_languages() -> None:
     course.speak("zh")
     assert "尚未开始" in str(course.check("1.1", _stub)) and "栈式虚拟机" in str(course.board(1))
     assert "你猜的是 3" in str(course.predict(("kernels", "kernel 数"), 3, 2))
@@ -290,7 +292,7 @@ def _stub(instructions, arguments):
     raise NotImplementedError
 
 
-def test_an_unknown_exercise_is_said() -> None:
+def test_an_unknown_exercise_is_an_error() -> None:
     with pytest.raises(BadArguments, match=r"no exercise 9\.9"):
         course.check("9.9", _stub)
 

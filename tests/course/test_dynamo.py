@@ -1,4 +1,4 @@
-"""The small Dynamo captures what the real one captures, and runs what Python runs."""
+"""The small Dynamo captures what the real one captures, and computes what Python computes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BINARY = (
 SCALE = 2.0
 
 
-def test_it_is_as_short_as_it_says() -> None:
+def test_it_has_as_few_lines_as_stated() -> None:
     assert sum(map(lines_of_code, FOLDER.glob("*.py"))) <= 600
 
 
@@ -47,7 +47,7 @@ def straight_line(seed: int):
 
 
 def wiring(graph: torch.fx.Graph) -> list[object]:
-    """Each operation that counts, with its arguments as places among inputs and operations."""
+    """Each operation that is used, with its arguments as positions among inputs and operations."""
     place: dict[torch.fx.Node, object] = {}
     found: list[object] = []
     for node in graph.nodes:
@@ -63,7 +63,7 @@ def wiring(graph: torch.fx.Graph) -> list[object]:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_it_agrees_with_the_real_one_on_straight_lines(seed: int) -> None:
+def test_it_agrees_with_the_real_one_without_branches(seed: int) -> None:
     function, source = straight_line(seed)
     x, w = torch.randn(4, 4), torch.randn(4, 4)
     real: list[torch.fx.Graph] = []
@@ -82,7 +82,7 @@ def test_it_agrees_with_the_real_one_on_straight_lines(seed: int) -> None:
 
 
 def names(found: list[object]) -> list[object]:
-    """Inputs are numbered in the order they are read, which the two may name differently."""
+    """Inputs are numbered in the order of their first use: the two name them differently."""
     return [str(each) for each in found]
 
 
@@ -136,7 +136,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("function, arguments", CALLS)
-def test_it_does_what_python_does(function, arguments, capsys) -> None:
+def test_it_computes_what_python_computes(function, arguments, capsys) -> None:
     mini = dynamo.capture(function)
     for _ in range(2):
         args = arguments()
@@ -149,7 +149,7 @@ def test_it_does_what_python_does(function, arguments, capsys) -> None:
     assert not mini.recompiles
 
 
-def test_a_guard_that_fails_captures_again(monkeypatch) -> None:
+def test_a_failed_guard_causes_a_new_capture(monkeypatch) -> None:
     mini = dynamo.capture(loop)
     mini(torch.ones(2, 1), 2)
     mini(torch.zeros(2, 1), 2)
@@ -163,7 +163,7 @@ def test_a_guard_that_fails_captures_again(monkeypatch) -> None:
     torch.testing.assert_close(mini(torch.ones(2, 1), 2), loop(torch.ones(2, 1), 2))
 
 
-def test_one_tensor_under_two_names_is_seen() -> None:
+def test_one_tensor_under_two_names_is_noticed() -> None:
     def both(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x.add_(1)
         return x + y
@@ -173,7 +173,7 @@ def test_one_tensor_under_two_names_is_seen() -> None:
     assert mini(torch.zeros(2), torch.zeros(2)).tolist() == [1, 1]
 
 
-def test_breaks_tell_line_and_reason() -> None:
+def test_graph_breaks_have_a_line_and_a_reason() -> None:
     mini = dynamo.capture(broken)
     mini(torch.ones(2, 4))
     first = broken.__code__.co_firstlineno
@@ -183,14 +183,14 @@ def test_breaks_tell_line_and_reason() -> None:
     assert "add = add(x, 1)" in text and "mul_ = y.mul_(2)" in text and "guard" in text
 
 
-def test_at_the_limit_python_goes_on() -> None:
+def test_at_the_recompile_limit_python_continues() -> None:
     mini = dynamo.capture(loop)
     for n in range(LIMIT + 3):
         torch.testing.assert_close(mini(torch.ones(2, 1), n), loop(torch.ones(2, 1), n))
     assert len(mini.all) == LIMIT
 
 
-def test_errors_are_the_functions_own() -> None:
+def test_errors_of_the_function_are_unchanged() -> None:
     def bad(x: torch.Tensor, n: int):
         return x / (1 // n)
 

@@ -1,4 +1,4 @@
-"""Phases of a user's in the real pipeline: what is legal runs, what is not gets a reason."""
+"""A user's phases in the real pipeline: legal results run, others are refused with a reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def schedule_of(function, args, mine):
     return found.graphs[0].forward.schedule
 
 
-def test_each_nest_a_kernel_of_its_own() -> None:
+def test_one_kernel_per_nest() -> None:
     args = inputs()
     schedule = schedule_of(attend, args, lambda program: [[n.buffer] for n in program.nests])
     assert schedule.after.kernels == schedule.before.kernels == 7 and schedule.saved == 0
@@ -64,7 +64,7 @@ def test_a_pointwise_nest_may_be_computed_in_several_kernels() -> None:
     (lambda p: [[n.buffer for n in p.nests]] * 2, "two groups contain buf1, buf2, buf3"),
     (lambda p: [[n.buffer for n in p.nests], ["buf2"]], "contain buf2: one of them is redundant"),
 ])  # fmt: skip
-def test_a_schedule_that_is_no_schedule_is_refused(mine, said: str) -> None:
+def test_an_invalid_schedule_is_refused(mine, said: str) -> None:
     with pytest.raises(Refused) as refused:
         schedule_of(attend, inputs(), mine)
     assert said in str(refused.value)
@@ -86,7 +86,7 @@ def partition_of(mine):
     return found.graphs[0].partition
 
 
-def test_a_partitioner_of_the_users() -> None:
+def test_a_users_partitioner() -> None:
     all_needed = partition_of(lambda values: [v.name for v in values if v.needed])
     random = partition_of(
         lambda values: [v.name for v in values if v.op.endswith("rand_like.default")]
@@ -101,13 +101,13 @@ def test_a_partitioner_of_the_users() -> None:
     (lambda values: [], "rand_like.default, which cannot be recomputed"),
     (lambda values: ["nothing"], "['nothing'] are not values of the forward"),
 ])  # fmt: skip
-def test_a_cut_that_lets_something_through_is_refused(mine, said: str) -> None:
+def test_a_cut_that_does_not_separate_is_refused(mine, said: str) -> None:
     with pytest.raises(Refused) as refused:
         partition_of(mine)
     assert said in str(refused.value)
 
 
-def test_a_given_phase_is_undone_and_its_name_checked() -> None:
+def test_a_replaced_phase_is_restored_and_its_name_checked() -> None:
     args = inputs()
     schedule_of(attend, args, lambda program: [[n.buffer] for n in program.nests])
     assert lab.inspect(attend, *args).after.kernels == 2

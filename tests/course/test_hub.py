@@ -32,8 +32,8 @@ def test_two_students_run_the_first_tutorial(tmp_path: Path) -> None:
     assert all(0 < v.started < v.picture < v.finished for v in found.visits)
     assert len(found.bytes_of) == 2 and min(found.bytes_of.values()) > 50 * 2**20
     assert sum(found.bytes_of.values()) < found.most < 8 * 2**30
-    told = str(found)
-    assert "2 of 2" in told and "first picture" in told and "MiB" in told
+    printed = str(found)
+    assert "2 of 2" in printed and "first picture" in printed and "MiB" in printed
 
 
 def test_a_cell_that_raises_is_counted(tmp_path: Path) -> None:
@@ -41,11 +41,12 @@ def test_a_cell_that_raises_is_counted(tmp_path: Path) -> None:
     from deploy.jupyterhub.student import Visit
 
     visit = Visit("ada", 1.0, None, 2.0, 0.5, ["ZeroDivisionError: division by zero"])
-    told = str(Load((visit,), 2.0, {"ada": 2**20}, 2**30))
-    assert "ada: ZeroDivisionError" in told and "first picture" in told and " 1.0 GiB" in told
+    printed = str(Load((visit,), 2.0, {"ada": 2**20}, 2**30))
+    assert "ada: ZeroDivisionError" in printed and "first picture" in printed
+    assert " 1.0 GiB" in printed
 
 
-def test_who_does_nothing_has_no_kernel_and_no_server_any_more(tmp_path, monkeypatch) -> None:
+def test_idle_students_have_no_kernel_and_no_server(tmp_path, monkeypatch) -> None:
     from deploy.jupyterhub.hub import running
 
     monkeypatch.setenv("CLASS_IDLE_MINUTES", "0.25")
@@ -82,7 +83,7 @@ def test_the_container_installs_what_the_class_needs() -> None:
     assert "deploy/jupyterhub/jupyterhub_config.py" in start and "--into /srv/class" in start
 
 
-def test_a_home_keeps_its_owner_and_is_closed_to_others(tmp_path: Path) -> None:
+def test_a_home_folder_is_private_to_its_owner(tmp_path: Path) -> None:
     homes, programs, log = tmp_path / "home", tmp_path / "bin", tmp_path / "log"
     for folder in (homes / "ada", programs):
         folder.mkdir(parents=True)

@@ -1,5 +1,5 @@
-"""A student's kernel or pass that never ends, or ends its process, is told in a sentence with its
-line; what is missing on this machine, in the words of `inductor-lab doctor`."""
+"""A student's kernel or pass that hangs or crashes is reported with its line; missing tools are
+reported in the words of `inductor-lab doctor`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ ENDLESS = (endless_kernel, endless_pass, endless_scheduler)
     ("6.6", endless_pass, "turns|while"), ("6.6", crashing_pass, "string_at"),
     ("5.5", endless_scheduler, "refused|groups"),
 ])  # fmt: skip
-def test_it_is_told_with_its_line(
+def test_a_hang_or_crash_is_reported_with_its_line(
     name: str, solution: Any, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = getattr(solution, "fn", solution) in ENDLESS

@@ -1,4 +1,4 @@
-"""A lesson is read with its annotations, and two runs are compared cell by cell."""
+"""Annotations of a lesson are read, and two runs are compared cell by cell."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def shown(value: Any) -> dict[str, Any]:
             "data": {"text/html": value._repr_html_(), "text/plain": repr(value)}}  # fmt: skip
 
 
-def test_annotations_leave_the_code_and_know_their_lines(tmp_path: Path) -> None:
+def test_annotations_are_removed_from_the_code_and_keep_their_lines(tmp_path: Path) -> None:
     source = "#! first\nx = 1\n\ny = x #! second\ny  #! g0.forward.code/5: a load\nz = '# not one'"
     cell = read_lesson(notebook(tmp_path / "n.ipynb", (source, []))).cells[1]
     assert cell.source == "x = 1\n\ny = x\ny\nz = '# not one'"
@@ -55,14 +55,14 @@ def test_annotations_leave_the_code_and_know_their_lines(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"cells": [{"cell_type": "code"}]}'])
-def test_what_is_no_notebook_is_told(tmp_path: Path, text: str) -> None:
+def test_a_file_that_is_not_a_notebook_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "n.ipynb"
     path.write_text(text)
     with pytest.raises(UnreadableFile, match="is no notebook"):
         read_lesson(path)
 
 
-def test_documents_of_explorers_are_found_again_in_outputs() -> None:
+def test_documents_of_explorers_are_found_in_outputs() -> None:
     first, second = (lab.inspect(fn, torch.ones(8, 8)) for fn in (doubled, tripled))
     for value, wanted in ((first, [first]), (Explorers((first, second)), [first, second])):
         found = documents_in(value._repr_html_() or "")

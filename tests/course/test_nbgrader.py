@@ -1,4 +1,4 @@
-"""A lab goes all the way through the real nbgrader: five students, points and feedback."""
+"""A lab in the real nbgrader: five students, points and feedback."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ needs_nbgrader = pytest.mark.skipif(
 
 
 class Course:
-    """A folder with a course in it, and one with what goes between teacher and students."""
+    """A folder with a course, and one for the exchange between teacher and students."""
 
     def __init__(self, folder: Path) -> None:
         self.teacher, self.exchange = folder / "course", folder / "exchange"
@@ -45,7 +45,7 @@ class Course:
         self("release_assignment", LAB)
 
     def __call__(self, *command: str, student: str = "") -> str:
-        """What an nbgrader command prints; it must not fail."""
+        """Return what an nbgrader command prints; it must succeed."""
         at = self.exchange.parent / student if student else self.teacher
         env = os.environ | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -60,7 +60,7 @@ class Course:
         return done.stdout + done.stderr
 
     def submit(self, student: str, answers: dict[str, str]) -> None:
-        """Fetch the assignment, put answers into the cells that ask for them, and submit."""
+        """Fetch the assignment, fill in the answers, and submit."""
         desk = self.exchange.parent / student
         desk.mkdir()
         self("fetch_assignment", LAB, student=student)
@@ -88,7 +88,7 @@ def answers() -> dict[str, str]:
 
 
 def first(student_answer: str) -> dict[str, str]:
-    """Solutions but for the first exercise."""
+    """Solutions of all exercises except the first."""
     own = dict(answers())
     return own | {next(iter(own)): student_answer}
 
@@ -146,9 +146,9 @@ def test_five_students_get_their_points_and_feedback(tmp_path: Path) -> None:
     }  # fmt: skip
     course("fetch_feedback", LAB, student="wrong")
     (page,) = (tmp_path / "wrong").rglob("*.html")
-    told = re.sub("<[^>]*>", "", page.read_text(encoding="utf-8"))
-    assert f"0 of {lost} points" in told and "your machine returns" in told
-    board = told[told.rindex("course.board(1)") :]
+    feedback = re.sub("<[^>]*>", "", page.read_text(encoding="utf-8"))
+    assert f"0 of {lost} points" in feedback and "your machine returns" in feedback
+    board = feedback[feedback.rindex("course.board(1)") :]
     assert f"{TOTAL - lost} of {TOTAL} points" in board, "it has no other student's points"
 
 
@@ -177,7 +177,7 @@ def test_every_lab_is_an_assignment(source) -> None:
     assert set(marks) == {1}
 
 
-def test_a_configuration_and_a_secret_that_are_there_stay(tmp_path: Path, capsys) -> None:
+def test_an_existing_configuration_and_secret_are_kept(tmp_path: Path, capsys) -> None:
     (tmp_path / CONFIG).write_text("c = get_config()\n")
     assert main(["course", "nbgrader", str(tmp_path)]) == 0
     secret = (tmp_path / SECRET).read_text()

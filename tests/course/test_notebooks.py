@@ -1,4 +1,4 @@
-"""Notebooks are what their sources say, and run: tutorials, stubs (no marks), solutions (all)."""
+"""Notebooks match their sources and run: tutorials, stubs (no points), solutions (all points)."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ CODE = ("python", "stub", "solution")
 CHINESE = re.compile("[\u2e80-\uffef]")
 
 
-def test_generated_notebooks_are_in_step_with_their_sources() -> None:
+def test_generated_notebooks_match_their_sources() -> None:
     wanted = dict(made for source in SOURCES for made in notebooks(source))
     found = {path.relative_to(FOLDER).as_posix() for folder in MADE
              for path in (FOLDER / folder).rglob("*.ipynb")
              if ".ipynb_checkpoints" not in path.parts}  # fmt: skip
-    assert found == set(wanted), "inductor-lab course build; delete what has no source any more"
+    assert found == set(wanted), "inductor-lab course build; delete notebooks without a source"
     stale = [n for n, text in wanted.items() if (FOLDER / n).read_text(encoding="utf-8") != text]
     assert stale == [], "inductor-lab course build"
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.kind} {source.stem}")
-def test_languages_differ_in_text_alone(source: Source) -> None:
+def test_languages_differ_only_in_text(source: Source) -> None:
     english, chinese = (source.cells(language, solved=True) for language in LANGUAGES)
     assert [c for c in english if c[0] == "code"] == [c for c in chinese if c[0] == "code"]
     assert [kind for kind, _ in english] == [kind for kind, _ in chinese]
@@ -57,7 +57,7 @@ def test_languages_differ_in_text_alone(source: Source) -> None:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.kind} {source.stem}")
 def test_no_line_of_code_scrolls(source: Source) -> None:
-    """88 letters fit where JupyterLab is 900 px wide; a Chinese one takes more room."""
+    """88 letters fit if JupyterLab is 900 px wide; a Chinese character is wider."""
     written = [block.text for block in source.blocks if block.kind in CODE]
     made = [cell for language in LANGUAGES for solved in (False, True)
             for cell in code_of(notebook_text(source, language, solved=solved))]  # fmt: skip
@@ -68,29 +68,29 @@ def test_no_line_of_code_scrolls(source: Source) -> None:
 WORDS = re.compile(r"[A-Za-z]{2,},? [a-z]{2,},? [a-z]{2,}")
 
 
-def english_alone(code: str) -> list[str]:
-    """Sentences that a cell prints or draws in English, with no Chinese beside them."""
+def english_only(code: str) -> list[str]:
+    """Sentences that a cell prints or draws in English without a Chinese version."""
     shown = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)
              and ast.unparse(node.func).startswith(("print", "course."))]  # fmt: skip
     said = [node for call in shown for node in ast.walk(call)]
     pairs = [node for node in said if isinstance(node, ast.Tuple)
              and any(CHINESE.search(ast.unparse(part)) for part in node.elts)]  # fmt: skip
-    beside = {id(part) for pair in pairs for part in ast.walk(pair)}
+    paired = {id(part) for pair in pairs for part in ast.walk(pair)}
     texts = [node.value for node in said
-             if isinstance(node, ast.Constant) and id(node) not in beside]  # fmt: skip
+             if isinstance(node, ast.Constant) and id(node) not in paired]  # fmt: skip
     return [text for text in texts if isinstance(text, str) and WORDS.search(text)]
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.kind} {source.stem}")
-def test_what_a_cell_says_is_said_in_both_languages(source: Source) -> None:
+def test_each_sentence_of_a_cell_is_in_both_languages(source: Source) -> None:
     cells = [block for block in source.blocks if block.kind in CODE]
     code = [re.sub(r"^%.*$", "", block.text, flags=re.MULTILINE) for block in cells]
-    assert [text for cell in code for text in english_alone(cell)] == []
+    assert [text for cell in code for text in english_only(cell)] == []
 
 
 def test_a_sentence_in_one_language_is_found() -> None:
-    assert english_alone('print(f"{n} kernels are left over")') == [" kernels are left over"]
-    assert english_alone('course.show(("all of them agree", "全部一致"), "cpu tensor")') == []
+    assert english_only('print(f"{n} kernels are left over")') == [" kernels are left over"]
+    assert english_only('course.show(("all of them agree", "全部一致"), "cpu tensor")') == []
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def shell():
 
 
 def run_all(shell: InteractiveShell, source: Source, *, solved: bool) -> None:
-    """All code cells of the English notebook in one namespace of its own."""
+    """Run all code cells of the English notebook in a new namespace."""
     shell.reset()
     torch.set_num_threads(THREADS)
     for text in code_of(notebook_text(source, "en", solved=solved)):
@@ -158,7 +158,7 @@ def test_a_pair_of_texts_becomes_one() -> None:
 
 
 def untold(outputs: list[Any]) -> list[str]:
-    """The pictures among a cell's outputs that a screen reader can say nothing about."""
+    """Pictures in a cell's outputs without a text for screen readers."""
     bundles = [output.data for output in outputs]
     bare = [kind for data in bundles for kind in data
             if kind.startswith("image/") and "text/html" not in data]  # fmt: skip
@@ -182,7 +182,7 @@ def test_solutions_get_all_points_and_stubs_none(shell, source, tmp_path, monkey
     assert 4 <= len(score.rows) <= 8 and score.points == score.possible, score
 
 
-def test_the_command_tells_and_builds(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_the_command_checks_and_builds(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "course.json"))
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "02_x.md").write_text(SOURCE, encoding="utf-8")
@@ -212,7 +212,7 @@ def test_instructors_get_an_archive(tmp_path: Path) -> None:
     assert (tmp_path / "fall" / "source" / "01_capture" / "01_capture.ipynb").exists()
 
 
-def test_the_times_of_cells_are_told(tmp_path: Path, capfd) -> None:
+def test_the_times_of_cells_are_printed(tmp_path: Path, capfd) -> None:
     (tmp_path / "source").mkdir()
     path = tmp_path / "source" / "02_x.md"
     busy = "guess = None\n\nstart = time.process_time()\nwhile time.process_time() < start + 0.3: 0"
@@ -225,14 +225,14 @@ def test_the_times_of_cells_are_told(tmp_path: Path, capfd) -> None:
     assert second.wall >= 0.3 and second.seconds > 0.2 and third.wall >= 0.3
     assert third.seconds < 0.2, "a cell that waits is not a cell that works"
     assert main(["course", "times", "02", "--folder", str(tmp_path)]) == 0
-    told = capfd.readouterr().out
-    assert "02_x, 4 cells" in told and "4 cells, 0 over 20 s" in told
+    printed = capfd.readouterr().out
+    assert "02_x, 4 cells" in printed and "4 cells, 0 over 20 s" in printed
     path.write_text(text + "```python\n1 / 0\n```\n", encoding="utf-8")
     assert main(["course", "times", "--folder", str(tmp_path)]) == 2
     assert "ZeroDivisionError" in capfd.readouterr().err
 
 
-def test_a_cell_answers_for_its_own_work() -> None:
+def test_a_cell_is_charged_for_its_own_work() -> None:
     assert "over 20 s" not in str(CellTime(1, "busy machine", 60.0, 5.0))
     assert "over 20 s" in str(CellTime(1, "slow cell", 31.0, 30.0))
 
@@ -266,7 +266,7 @@ answer = 42
     (("```python stub\nanswer = None\n```\n", ""), "no stub block"),
     (("How?\n:::", "How?\n:::\nand"), "line 11"),
 ])  # fmt: skip
-def test_a_source_that_is_wrong_is_told_with_its_line(change, said: str, tmp_path: Path) -> None:
+def test_an_error_in_a_source_has_its_line(change, said: str, tmp_path: Path) -> None:
     path = tmp_path / "02_x.md"
     path.write_text(SOURCE.replace(*change), encoding="utf-8")
     with pytest.raises(UnreadableFile) as refused:
@@ -293,12 +293,12 @@ def test_chinese_paragraphs_are_one_line() -> None:
     assert found == []
 
 
-def test_chinese_terms_have_the_english_beside_them_once() -> None:
+def test_chinese_terms_have_the_english_term_once() -> None:
     text = (FOLDER.parent / "docs" / "course.md").read_text(encoding="utf-8")
     terms = re.findall(r"^\| ([a-z -]+) \| ([\u4e00-\u9fff]+) \|$", text, re.MULTILINE)
     assert len(terms) >= 7
     for english, chinese in terms:
         tutorials = ["\n".join(b.text for b in s.blocks if b.kind == "zh")
                      for s in TUTORIALS]  # fmt: skip
-        beside = re.compile(rf"{chinese}[^（]{{0,4}}（{english}）")
-        assert any(beside.search(tutorial) for tutorial in tutorials), f"{chinese}（{english}）"
+        both = re.compile(rf"{chinese}[^（]{{0,4}}（{english}）")
+        assert any(both.search(tutorial) for tutorial in tutorials), f"{chinese}（{english}）"

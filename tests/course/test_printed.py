@@ -1,4 +1,4 @@
-"""What the course prints fits into a notebook of 900 px, and counts as English does."""
+"""Printed lines fit into a notebook of 900 px, and counts have the right plural."""
 
 import re
 from dataclasses import replace
@@ -16,7 +16,7 @@ from inductor_lab.notebook.columns import LINE
 from inductor_lab.notebook.language import table
 
 
-def test_a_long_line_goes_on_at_a_word(capsys) -> None:
+def test_a_long_line_wraps_at_a_word(capsys) -> None:
     long = "  legality  same_iteration_space  no: " + "the kernel of buf2 runs over i0<64, " * 4
     course.show("short", "", long.rstrip())
     lines = capsys.readouterr().out.rstrip("\n").split("\n")
@@ -43,7 +43,7 @@ def chinese():
 
 
 @pytest.mark.usefixtures("chinese")
-def test_the_compilers_sentences_are_told_in_chinese(capsys) -> None:
+def test_sentences_of_the_compiler_in_chinese(capsys) -> None:
     course.show(
         "  sin = aten.sin.default: cheap: fuses into its users; 8 flops versus 4 bytes",
         "buf0 -> buf1: profit: they share only 4 B of 8 B; it saves no memory traffic",
@@ -58,9 +58,9 @@ def test_the_compilers_sentences_are_told_in_chinese(capsys) -> None:
     ]
 
 
-def test_what_a_fault_does_is_told_in_both_languages() -> None:
-    told = {fault.what for fault in faults.CATALOGUE.values()}
-    assert told and told <= table()["lines"].keys()
+def test_effects_of_faults_in_both_languages() -> None:
+    effects = {fault.what for fault in faults.CATALOGUE.values()}
+    assert effects and effects <= table()["lines"].keys()
 
 
 def test_every_line_has_its_values_in_both_languages() -> None:
@@ -70,7 +70,7 @@ def test_every_line_has_its_values_in_both_languages() -> None:
 
 
 @pytest.mark.usefixtures("chinese")
-def test_blame_is_told_in_chinese(capsys) -> None:
+def test_blame_in_chinese(capsys) -> None:
     with faults.short_series():
         found = lab.blame(lambda x: torch.tanh(x) * 2, torch.randn(64))
     course.show(found)
@@ -80,7 +80,7 @@ def test_blame_is_told_in_chinese(capsys) -> None:
 
 
 @pytest.mark.usefixtures("chinese")
-def test_a_partition_and_the_coverage_are_told_in_chinese(capsys) -> None:
+def test_a_partition_and_the_coverage_in_chinese(capsys) -> None:
     x, w = (torch.randn(8, 8, requires_grad=True) for _ in range(2))
     c = lab.inspect(lambda x, w: torch.softmax(x @ w, -1).exp(), x, w)
     partition = c.graphs[0].partition
@@ -97,7 +97,7 @@ def test_a_partition_and_the_coverage_are_told_in_chinese(capsys) -> None:
     assert not left and "重算（" in said and "2 个循环嵌套，1 次外部调用" in said
 
 
-def test_a_pair_is_said_in_english(capsys) -> None:
+def test_a_pair_in_english(capsys) -> None:
     course.show(("in English", "用中文说"), "it saves no memory traffic")
     assert capsys.readouterr().out == "in English\nit saves no memory traffic\n"
 
@@ -108,7 +108,7 @@ def test_a_chinese_verdict_has_a_chinese_colon() -> None:
 
 
 @pytest.mark.usefixtures("chinese")
-def test_columns_of_chinese_stand_below_each_other() -> None:
+def test_columns_of_chinese_are_aligned() -> None:
     def wide(text: str) -> int:
         return len(text) + sum("\u2e80" < letter for letter in text)
 

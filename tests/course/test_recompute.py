@@ -1,4 +1,4 @@
-"""Lab 3's table: what a partition keeps, and what a training step takes, beside ours."""
+"""Lab 3's table: saved bytes and memory of a training step, next to those of the compiler."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from inductor_lab.course.given.gradients import waves
 from inductor_lab.course.given.recompute import traded
 
 
-def test_more_is_kept_where_nothing_is_recomputed() -> None:
+def test_more_values_are_saved_if_nothing_is_recomputed() -> None:
     table = traded(lambda values: [v.name for v in values if v.needed], [waves], 0.1, (8, 4))
     ours, mine = table.rows
     assert (ours.who, mine.who) == ("inductor_lab", "you") and ours.program == "waves"

@@ -1,4 +1,4 @@
-"""The seeded bugs of lab 10: blame finds every one, in the program and at the line that it says."""
+"""The seeded bugs of lab 10: blame finds each bug at its stage and line."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_blame_finds_stage_and_line(bug: Bug) -> None:
     assert fault.span is not None and bug.line in fault.span.code
 
 
-def test_a_name_draws_the_same_bugs_again_and_names_differ() -> None:
+def test_a_name_always_draws_the_same_bugs() -> None:
     drawn = {tuple(bug.fault for bug in bugs(name)) for name in map(str, range(30))}
     assert len(drawn) > 10 and bugs("Ada") == bugs("Ada")
     assert all(bug.fault not in str(bug) and bug.fault not in repr(bug) for bug in EVERY)
 
 
-def test_a_name_draws_the_same_programs_again_and_each_line_counts() -> None:
+def test_a_name_always_draws_the_same_programs() -> None:
     assert drawn("Ada") == drawn("Ada") != drawn("Bob") and len(drawn("Ada")) == HOW_MANY
     x, w = torch.randn(64, 64), torch.randn(64, 64)
     for program in (each for name in ("Ada", "Bob", "Eve", "林") for each in drawn(name)):

@@ -1,4 +1,4 @@
-"""What every tutorial has, and that what it names exists in the installed torch and here."""
+"""Every tutorial has its sections, and names only files and functions that exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABS = {source.number: source for source in SOURCES if source.kind == "lab"}
 TORCH = Path(torch.__file__).parent
 PACKAGE = Path(inductor_lab.__file__).parent
 FOLDERS = (TORCH.parent, TORCH / "_inductor", PACKAGE, PACKAGE / "compiler")
-"""What a path in a text begins from."""
+"""Folders from which a path in a text may start."""
 WRITTEN = {"minifier_launcher.py", "repro.py"}
 """Files that torch writes; chapter 10 asserts their names."""
 FRAME: dict[Language, tuple[str, str, str]] = {
@@ -42,7 +42,7 @@ def parts(source: Source) -> dict[str, str]:
 
 
 @every_tutorial
-def test_each_part_asks_twice_before_it_tells(source: Source) -> None:
+def test_each_part_asks_twice_before_it_explains(source: Source) -> None:
     found = parts(source)
     assert len(found) >= 3 and all(re.match(r"\d · ", heading) for heading in found)
     for heading, part in found.items():
@@ -54,7 +54,7 @@ def test_each_part_asks_twice_before_it_tells(source: Source) -> None:
 
 
 @every_tutorial
-def test_an_answer_comes_from_a_live_object(source: Source) -> None:
+def test_answers_of_predictions_are_computed(source: Source) -> None:
     """The third argument of `predict` is computed, never a number or a text."""
     cells = [block.text for block in source.blocks if block.kind == "python"]
     trees = [ast.parse(cell) for cell in cells if "course.predict(" in cell]
@@ -72,7 +72,7 @@ def test_an_answer_comes_from_a_live_object(source: Source) -> None:
 
 
 @every_tutorial
-def test_a_tutorial_has_its_frame(source: Source) -> None:
+def test_a_tutorial_has_all_its_sections(source: Source) -> None:
     for language, (able, own, leads) in FRAME.items():
         first = next(block.text for block in source.blocks if block.kind == language)
         _, promised, after = first.partition(able)
@@ -91,7 +91,7 @@ def test_a_tutorial_has_its_frame(source: Source) -> None:
 
 
 @every_tutorial
-def test_what_a_tutorial_names_exists(source: Source) -> None:
+def test_names_in_a_tutorial_exist(source: Source) -> None:
     artifacts = torch._logging._internal.log_registry
     logs = artifacts.artifact_names | artifacts.log_alias_to_log_qnames.keys()
     for token in set(re.findall(r"`([^`\n]+)`", text(source, "en", "zh"))) - WRITTEN:
@@ -113,6 +113,6 @@ def reached(dotted: str) -> Any:
     return found
 
 
-def test_a_name_that_does_not_exist_is_found() -> None:
+def test_an_unknown_name_is_found() -> None:
     with pytest.raises(ImportError):
         reached("torch._inductor.no_such_module")

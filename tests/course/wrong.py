@@ -1,4 +1,4 @@
-"""Typical wrong answers, by exercise, each with words of the sentence that it must get."""
+"""Typical wrong answers, by exercise, each with words of the explanation that it must get."""
 
 from __future__ import annotations
 

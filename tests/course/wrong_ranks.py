@@ -1,4 +1,4 @@
-"""Typical wrong answers of lab 13, with words of the sentence that each must get."""
+"""Typical wrong answers of lab 13, with words of the explanation that each must get."""
 
 from __future__ import annotations
 

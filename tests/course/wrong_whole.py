@@ -1,4 +1,4 @@
-"""Typical wrong answers of labs 10 to 12, with words of the sentence that each must get."""
+"""Typical wrong answers of labs 10 to 12, with words of the explanation that each must get."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def two_minima(first, second, clock):
     )
 
 
-def sums_in_turns(first, second, clock):
+def sums_interleaved(first, second, clock):
     pairs = [(one_call(first, clock), one_call(second, clock)) for _ in range(100)]
     return sum(a for a, _ in pairs) / sum(b for _, b in pairs)
 
@@ -207,7 +207,7 @@ LAB_11 = [
     ("11.2", ten_thousand, "it took too long: 60 s of calls"),
     ("11.3", one_after_the_other_timed, "number of calls: 200"),
     ("11.3", two_minima, "number of calls: 1,600"),
-    ("11.3", sums_in_turns, "number of calls: 200"),
+    ("11.3", sums_interleaved, "number of calls: 200"),
     ("11.4", from_least_to_most, "times as wide as necessary"),
     ("11.4", quartiles, "1.4 times as wide as necessary"),
     ("11.4", around_the_mean, "of 400 experiments; 95 % are required"),

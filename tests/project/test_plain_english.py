@@ -13,12 +13,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 GLOSSARY = ROOT / "docs" / "glossary.md"
-FOLDERS = ("inductor_lab", "widgets", "benchmarks", "deploy", "tests")
-
-# Folders and files that still have to be rewritten.  A new file is not added here.
-TO_DO: tuple[str, ...] = (
-    "tests/course",
-)
+FOLDERS = ("inductor_lab", "widgets", "benchmarks", "deploy", "tests", "javascript")
+COMMENT = re.compile(r"(?://|^\s*/?\*)(.*)")
+"""A comment of C++ or JavaScript."""
 
 
 def unused_words() -> list[str]:
@@ -32,8 +29,14 @@ UNUSED = re.compile(rf"\b(?:{'|'.join(unused_words())})\b", re.IGNORECASE)
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a Markdown file, or the comments and docstrings of a Python file."""
+    """The lines of a Markdown file, the comments of C++ or JavaScript, or the comments and
+    docstrings of Python."""
     text = path.read_text(encoding="utf-8")
+    if path.suffix in (".h", ".js"):
+        for number, line in enumerate(text.splitlines(), 1):
+            for comment in COMMENT.findall(line):
+                yield number, re.sub(r"`[^`]*`|https?://\S+", "", comment)
+        return
     if path.suffix == ".md":
         yield from enumerate(re.sub(r"`[^`\n]*`", "", text).splitlines(), 1)
         return
@@ -59,11 +62,6 @@ def names(path: Path) -> Iterator[tuple[int, str]]:
 PUBLIC = {"inductor_lab/debug/blame/blame_result.py": "births"}
 
 
-def is_to_do(path: Path) -> bool:
-    name = path.relative_to(ROOT).as_posix()
-    return any(name == each or name.startswith(f"{each}/") for each in TO_DO)
-
-
 def unused_in(path: Path) -> list[str]:
     """Each place where a file uses a word that the glossary rejects."""
     lines = [*prose(path), *names(path)]
@@ -79,15 +77,17 @@ def pages() -> list[Path]:
     return sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 
 
+def sources(folder: Path) -> list[Path]:
+    found = [path for suffix in ("py", "h", "js") for path in folder.rglob(f"*.{suffix}")]
+    skipped = {"node_modules", "built"}
+    return sorted(path for path in found if skipped.isdisjoint(path.parts))
+
+
 @pytest.mark.parametrize("folder", ("docs", *FOLDERS))
 def test_prose_and_names_use_the_terms_of_the_glossary(folder: str) -> None:
-    found = pages() if folder == "docs" else sorted((ROOT / folder).rglob("*.py"))
+    found = pages() if folder == "docs" else sources(ROOT / folder)
     assert len(found) > 1
-    assert [use for path in found if not is_to_do(path) for use in unused_in(path)] == []
-
-
-def test_the_files_that_are_still_to_do_exist() -> None:
-    assert [name for name in TO_DO if not (ROOT / name).exists()] == []
+    assert [use for path in found for use in unused_in(path)] == []
 
 
 def test_an_unused_word_is_found_in_comments_docstrings_and_names(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources bec5651eaa14bb5e.
+// Made by `npm run build` in javascript, from sources 22bc9b9c77d5cde9.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources bec5651eaa14bb5e.
+// Made by `npm run build` in javascript, from sources 22bc9b9c77d5cde9.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -3372,17 +3372,17 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       }
     }
     /**
-     * Show a pane in its slot if it is open, otherwise in the focused slot; with `beside`, the first slot
-     * is not replaced.
+     * Show a pane in its slot if it is open, otherwise in the focused slot.  With `keepFirst`, the first
+     * slot is not replaced.
      *
      * @param {string} id
-     * @param {boolean} beside
+     * @param {boolean} keepFirst
      * @param {number | null} view
      */
-    show(id, beside = false, view = null) {
+    show(id, keepFirst = false, view = null) {
       if (view !== null) this.chosen.set(id, view);
       const there = this.slots.find((slot2) => slot2.id === id);
-      const spared = beside && this.slots.length > 1 && this.focused === this.slots[0];
+      const spared = keepFirst && this.slots.length > 1 && this.focused === this.slots[0];
       const slot = there || (spared ? this.slots[1] : this.focused);
       if (!there || view !== null) this.fill(slot, id);
       this.focus(slot);

@@ -17,8 +17,8 @@ from inductor_lab.course.given.capture import (
     gate,
 )
 from inductor_lab.course.given.graph_data import rebuilt
-from inductor_lab.course.labs.beside import marked, short
 from inductor_lab.course.labs.straight import Program, programs, simpler
+from inductor_lab.course.labs.wrong_values import marked, short
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, cells
 

@@ -28,7 +28,7 @@ from inductor_lab.course.given.cpp import (
     transposed_addresses,
     turned,
 )
-from inductor_lab.course.labs.beside import MOST, marked, matrices, numbers
+from inductor_lab.course.labs.wrong_values import MOST, marked, matrices, numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
 

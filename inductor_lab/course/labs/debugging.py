@@ -21,7 +21,7 @@ from inductor_lab.course.given.debugging import (
     Inputs,
     bugs,
 )
-from inductor_lab.course.labs.beside import lines, marked, numbers
+from inductor_lab.course.labs.wrong_values import lines, marked, numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
 from inductor_lab.debug.faults import CATALOGUE

@@ -14,7 +14,7 @@ from inductor_lab.course.exercise import Exercise, exercise, expected, given, ru
 from inductor_lab.course.given.capture import compiles_in, compiling_in
 from inductor_lab.course.given.dynamic import RUNS, Shape, by_rows
 from inductor_lab.course.given.graph_data import rebuilt
-from inductor_lab.course.labs.beside import matrices, still_possible
+from inductor_lab.course.labs.wrong_values import matrices, still_possible
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, Row, cells
 

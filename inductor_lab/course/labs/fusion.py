@@ -21,7 +21,7 @@ from inductor_lab.course.given.fusion import (
     inputs_of_six,
     program_of,
 )
-from inductor_lab.course.labs.beside import amounts, marked, matrices
+from inductor_lab.course.labs.wrong_values import amounts, marked, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
 

@@ -17,7 +17,7 @@ from inductor_lab.course.given.gradients import (
     partition_of,
 )
 from inductor_lab.course.given.recompute import traded
-from inductor_lab.course.labs.beside import marked, short
+from inductor_lab.course.labs.wrong_values import marked, short
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
 

@@ -13,7 +13,7 @@ import torch
 
 from inductor_lab.course.exercise import Exercise, exercise, expected, run_there
 from inductor_lab.course.given.loops import sigmoid_by
-from inductor_lab.course.labs.beside import lines, matrices
+from inductor_lab.course.labs.wrong_values import lines, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
 

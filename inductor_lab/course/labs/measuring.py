@@ -19,7 +19,7 @@ import torch
 
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.given.measuring import LOOPS, Series, scale
-from inductor_lab.course.labs.beside import numbers
+from inductor_lab.course.labs.wrong_values import numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, Row, bars, cells, drawn
 from inductor_lab.debug.untrusted import RemoteFunction

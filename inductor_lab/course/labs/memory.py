@@ -12,7 +12,7 @@ import torch
 from inductor_lab.api.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.given.memory import BYTES
-from inductor_lab.course.labs.beside import numbers, prediction
+from inductor_lab.course.labs.wrong_values import numbers, prediction
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.labs.beside import marked, numbers
+from inductor_lab.course.labs.wrong_values import marked, numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, Row, cells
 

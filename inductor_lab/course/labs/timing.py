@@ -17,8 +17,8 @@ from inductor_lab.course.given.timing import (
     TROUBLES,
     Setting,
 )
-from inductor_lab.course.labs.beside import numbers
 from inductor_lab.course.labs.measuring import number
+from inductor_lab.course.labs.wrong_values import numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, bars
 from inductor_lab.course.simulated import TooLong, Troubles

@@ -26,7 +26,7 @@ from inductor_lab.course.given.whole import (
     waiting,
     wave,
 )
-from inductor_lab.course.labs.beside import lines, marked, numbers, prediction, still_possible
+from inductor_lab.course.labs.wrong_values import lines, marked, numbers, prediction, still_possible
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, Row
 

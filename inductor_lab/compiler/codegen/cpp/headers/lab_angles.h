@@ -1,11 +1,11 @@
 // Trigonometry: Cody and Waite's reduction, then polynomials.
 
 //@ lab_angle_function lab_double_angle_function lab_quotient_function lab_double_quotient_function
-// lab_angle_function(sinf, near) defines lab_any_sinf(x): near(x), or the C library's sinf(x) if |x| is
-// 2**17 or more, where the reduction needs many more digits of pi; for doubles it is 2**30, and for
-// functions of two numbers their quotient is looked at.  So rare a case must not take time in every
-// lane.  GCC's vector code calls vector versions of sinf, and these are ours, by their names in the
-// x86-64 vector ABI: one test for all lanes.  Other compilers see a branch.
+// lab_angle_function(sinf, near) defines lab_any_sinf(x): near(x) for small |x|, and the C library's
+// sinf(x) if |x| >= 2**17 (2**30 for double), where the reduction needs many more digits of pi.  For
+// functions of two numbers, the limit is on their quotient.  The rare case must not slow down the
+// common one: GCC's vector code calls vector versions of sinf, by their names in the x86-64 vector
+// ABI.  They are defined here, with one test for all lanes.  Other compilers get a branch.
 #if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && !defined(__clang__)
 template <int bytes> struct lab_register {
     typedef float floats __attribute__((vector_size(bytes)));
@@ -13,7 +13,7 @@ template <int bytes> struct lab_register {
     typedef int32_t ints __attribute__((vector_size(bytes)));
     typedef int64_t longs __attribute__((vector_size(bytes)));
     typedef uint64_t bits __attribute__((vector_size(bytes)));
-    // Sign bits: is the magnitude of a lane at least that of 2**17, or of 2**30?
+    // The sign bit of a lane is set if its magnitude is at least 2**17 (float) or 2**30 (double).
     static inline ints far(floats x) { return 0x47ffffff - ((ints)x & 0x7fffffff); }
     static inline ints far(doubles x) { return (ints)(0x41cfffff - (longs)(((bits)x << 1) >> 33)); }
 };
@@ -97,7 +97,7 @@ template <int bytes> struct lab_register {
 
 //@ lab_less_half_turns
 // x - n * pi * unit for |x| < 2**17, where n is x / (pi * unit) rounded to a multiple of 1/2, and
-// the unit is 1 or 1/2.  -0 stays what it is.
+// the unit is 1 or 1/2.  Keeps -0.
 static inline float lab_less_half_turns(float x, float n, float unit) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
     // Three parts of pi with 24 bits each; the first difference is exact.
@@ -110,17 +110,17 @@ static inline float lab_less_half_turns(float x, float n, float unit) {
 }
 
 //@ lab_half_wave
-// sin(r) for |r| <= pi/2, turned over if the last bit of t is set.
+// sin(r) for |r| <= pi/2, with the opposite sign if the last bit of t is set.
 static inline float lab_half_wave(float r, float t) {
     float z = r * r, q = lab_fused(2.597958e-6f, z, -1.9805777e-4f);
     q = lab_fused(lab_fused(q, z, 8.332995e-3f), z, -0.16666654f);
     uint32_t y = lab_bitcast<uint32_t>(lab_fused(q, z * r, r));
-    y |= lab_bitcast<uint32_t>(r) & 0x80000000u;  // -0 stays what it is
+    y |= lab_bitcast<uint32_t>(r) & 0x80000000u;  // keeps -0
     return lab_bitcast<float>(y ^ (lab_bitcast<uint32_t>(t) << 31));
 }
 
 //@ lab_sin
-// x / pi is rounded by adding a number so large that no fraction fits.
+// Adding a number so large that no fraction fits rounds x / pi to an integer.
 static inline float lab_near_sin(float x) {
     float t = lab_fused(x, 0.318309886f, 12582912.0f);
     return lab_half_wave(lab_less_half_turns(x, t - 12582912.0f, 1.0f), t);
@@ -136,7 +136,8 @@ static inline float lab_near_cos(float x) {
 }
 
 //@ lab_cos
-// Of |x|, in integers: GCC makes one call that has no vector version of sin(x) and cos(x).
+// Takes |x| with integer operations; otherwise GCC merges sin(x) and cos(x) into one call (sincos),
+// which has no vector version.
 lab_angle_function(cosf, lab_near_cos)
 template <class T> static inline T lab_cos(T x);
 template <> inline float lab_cos<float>(float x) {
@@ -144,7 +145,8 @@ template <> inline float lab_cos<float>(float x) {
 }
 
 //@ lab_tan
-// r / q, where q = r / tan(r) is nearly a polynomial; -q / r an odd number of right angles away.
+// tan(r) = r / q, where a polynomial approximates q = r / tan(r); -q / r after an odd number of
+// right angles.
 static inline float lab_near_tan(float x) {
     float t = lab_fused(x, 0.636619772f, 12582912.0f);
     float r = lab_less_half_turns(x, t - 12582912.0f, 0.5f), z = r * r;
@@ -223,9 +225,9 @@ template <> inline float lab_acos<float>(float x) {
 }
 
 //@ lab_float_fmod lab_near_fmod
-// Whole multiples of y are taken away at once, without a rounding; where the quotient is rounded to
-// the next integer, one too many.  Further apart, in double: 52 bits of the quotient in a step, and
-// no two floats are further apart than six such steps.
+// Subtracts the integer multiple of y at once, with one rounding; if the quotient was rounded up to
+// an integer, y is added again.  Large quotients are computed in double: 52 bits of the quotient in
+// each step, and six steps are enough for any two floats.
 template <class T> static inline T lab_float_fmod(T x, T y);
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 template <class T> static inline T lab_near_fmod(T x, T y) {

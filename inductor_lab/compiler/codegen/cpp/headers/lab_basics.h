@@ -1,5 +1,5 @@
-// Scalar functions of inductor_lab's CPU kernels.  They are free of branches where it matters, so that
-// compilers turn loops over them into vector code.  C++17; GCC, Clang, ICX, MSVC and clang-cl.
+// Scalar functions for CPU kernels.  The hot ones have no branches, so that compilers can vectorize
+// loops that call them.  C++17; GCC, Clang, ICX, MSVC and clang-cl.
 #include <stdint.h>
 #if defined(_WIN32)
 #define LAB_EXPORT __declspec(dllexport)
@@ -8,7 +8,7 @@
 #endif
 
 //@ lab_only_calls
-// A function that only calls others: GCC would spend seconds on moving its hundreds of pointers.
+// For a function that only calls others.  Optimizing its hundreds of pointers would take GCC seconds.
 #if defined(__GNUC__) && !defined(__clang__)
 #define lab_only_calls __attribute__((optimize("O0")))
 #else
@@ -57,7 +57,7 @@ template <class T> static inline T lab_highest() {
 }
 
 //@ lab_zero
-// A number that GCC cannot know.
+// Zero, but GCC must not assume so: it keeps some optimizations from changing results.
 #if defined(__GNUC__)
 __attribute__((used)) static int64_t lab_zero = 0;
 #else
@@ -65,19 +65,19 @@ static const int64_t lab_zero = 0;
 #endif
 
 //@ lab_clamp_index lab_outside
-// As wide as an index: GCC 12 gets the sum of narrower answers in a SIMD loop wrong.
+// Returns int64_t, not bool: GCC 12 sums narrower values incorrectly in SIMD loops.
 static inline int64_t lab_outside(int64_t index, int64_t size) {
     return (uint64_t)index >= (uint64_t)size;
 }
-// Without lab_zero GCC would make -1 of an index that is a bool, in vector lanes.
+// Without lab_zero, GCC vectorizes this for a bool index so that true becomes -1.
 static inline int64_t lab_clamp_index(int64_t index, int64_t size) {
     return ((uint64_t)index < (uint64_t)size ? index : 0) | lab_zero;
 }
 
 //@ lab_stream_line
-// Copies a line past the caches: a large result would first be read into them, line by line, and push
-// out what is still needed.  Other threads see it once this one has done a locked instruction, such
-// as the one in a barrier of OpenMP.
+// Copies a cache line with non-temporal stores.  Ordinary stores of a large result would first read
+// each line into the cache, and evict data that is still needed.  Other threads see the data after a
+// locked instruction of this thread, such as the one in an OpenMP barrier.
 #include <string.h>
 #if defined(__SSE2__) && defined(__GNUC__)
 typedef long long lab_line __attribute__((vector_size(64)));
@@ -104,7 +104,7 @@ static inline void lab_stream_line(char* to, const char* from) {
 #endif
 
 //@ lab_stream
-// Copies a block of any length past the caches.
+// Copies a block of any length with non-temporal stores.
 template <class T> static inline void lab_stream(T* result, const T* block, int64_t count) {
     char* to = (char*)result;
     const char* from = (const char*)block;
@@ -120,7 +120,7 @@ template <class T> static inline void lab_stream(T* result, const T* block, int6
 }
 
 //@ lab_stream_lines
-// The same for whole lines that need not be in memory; a result that does not begin with one is written as it comes.
+// The same for whole lines that are still in registers.  An unaligned result gets ordinary stores.
 template <class T> static inline void lab_stream_lines(T* to, const T* from, int64_t count) {
     int64_t bytes = count * (int64_t)sizeof(T);
     if ((uintptr_t)to % 64) {
@@ -131,8 +131,8 @@ template <class T> static inline void lab_stream_lines(T* to, const T* from, int
 }
 
 //@ lab_running_sum
-// Makes a block of numbers their running sums, from `sum` on; the last one comes back.
-// Numbers of eight bytes, then floats.
+// Replaces a block by its running sums, starting from `sum`; returns the last one.
+// For types of eight bytes, then for float.
 template <class T> static inline T lab_running_sum(T sum, T* block, int64_t count) {
     int64_t k = 0;
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 12)
@@ -174,7 +174,7 @@ static inline float lab_running_sum(float sum, float* block, int64_t count) {
 }
 
 //@ lab_fetch
-// Asks for what is read soon; nothing happens if it is not there.
+// Prefetches a block that is read soon; an invalid address does no harm.
 template <class T> static inline void lab_fetch(const T* from, int64_t count) {
 #if defined(__GNUC__)
     const char* start = (const char*)from;
@@ -187,8 +187,8 @@ template <class T> static inline void lab_fetch(const T* from, int64_t count) {
 }
 
 //@ lab_maximum lab_minimum
-// Two choices of one test each: GCC does not vectorize a chain of these with both tests in one.  The
-// second is about b, which often is a constant: then nothing of it is left.
+// Two selections with one comparison each: GCC does not vectorize chains of a single selection with
+// both.  The second tests b, which is often a constant: then the compiler removes the test.
 template <class T> static inline T lab_maximum(T a, T b) {
     T larger = b > a ? b : a;
     return b != b ? b : larger;
@@ -215,14 +215,14 @@ template <class T> static inline bool lab_argmin_last_beats(T value, T best) {
 }
 
 //@ lab_half lab_bfloat16
-// Enumerations, so that they are types of their own and yet plain numbers to the vectorizer.
+// Enumerations are distinct types, but the vectorizer treats them as plain integers.
 enum class lab_half : uint16_t {};
 enum class lab_bfloat16 : uint16_t {};
 
 //@ lab_half_to_float lab_float_to_half
 static inline float lab_half_to_float(lab_half h) {
     uint32_t bits = (uint32_t)h, sign = (bits & 0x8000u) << 16, rest = (bits & 0x7fffu) << 13;
-    // 2**112 moves the exponent to float's; subnormals become normal in the product.
+    // Multiplying by 2**112 converts the exponent to float's bias; subnormals become normal.
     float scaled = lab_bitcast<float>(rest) * 5.192296858534828e33f;
     uint32_t special = rest >= 0x0f800000u ? rest | 0x7f800000u : lab_bitcast<uint32_t>(scaled);
     return lab_bitcast<float>(sign | special);
@@ -232,7 +232,7 @@ static inline lab_half lab_float_to_half(float x) {
     uint32_t capped = magnitude < 0x47800000u ? magnitude : 0x47800000u;
     uint32_t exponent = capped & 0x7f800000u;
     exponent = exponent > 0x38800000u ? exponent : 0x38800000u;
-    // Adding 2**13 times its power of two rounds to half's ten bits and leaves them at the end.
+    // Adding 2**13 times x's power of two rounds x to ten bits, and leaves them in the last bits.
     uint32_t large = exponent + 0x06800000u;
     float sum = lab_bitcast<float>(capped) + lab_bitcast<float>(large);
     uint32_t result = (exponent >> 13) - 0x1c400u + (lab_bitcast<uint32_t>(sum) - large);
@@ -241,7 +241,7 @@ static inline lab_half lab_float_to_half(float x) {
 }
 
 //@ lab_widen lab_narrow
-// Blocks of halves to floats and back, by the machine's own instructions where GCC knows them.
+// Convert blocks of float16 to float32 and back, with F16C instructions if they are available.
 #if defined(__F16C__) && defined(__GNUC__)
 #if defined(__AVX512F__)
 #define lab_lanes 16
@@ -281,12 +281,12 @@ static inline void lab_narrow(lab_half* to, const float* from, int64_t count) {
 }
 
 //@ lab_bits_of_nan
-// Asked of the bits: where a test of floats chooses between bits, and what comes of it is chosen so
-// again, GCC 13 gets a sum of 64 bits in the same SIMD loop wrong.
+// Tests integers, not floats: with a float comparison, GCC 13 computes a sum of 64-bit integers in
+// the same SIMD loop incorrectly.
 static inline bool lab_bits_of_nan(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
 
 //@ lab_bfloat16_to_float lab_float_to_bfloat16
-// Without lab_zero GCC would make 0 of a nan that is an integer next, and not what the machine does.
+// Without lab_zero, GCC folds a NaN that is then converted to an integer to 0, unlike the CPU.
 static inline float lab_bfloat16_to_float(lab_bfloat16 b) {
     return lab_bitcast<float>((uint32_t)b << 16);
 }
@@ -301,9 +301,8 @@ static inline lab_bfloat16 lab_float_to_bfloat16(float x) {
 template <class T> static inline T lab_widened(T x) { return x; }
 static inline float lab_widened(lab_half x) { return lab_half_to_float(x); }
 static inline float lab_widened(lab_bfloat16 x) { return lab_bfloat16_to_float(x); }
-// A float that is hidden from the compiler, and the integer that the machine makes of it. Without the
-// first, GCC 12 converts constants itself, and differently from the machine where they are out of
-// range. Without lab_zero in the result, it makes trunc(x) of (float)(int)x.
+// lab_hidden keeps GCC 12 from converting constants itself: out of range, its results differ from
+// the CPU's.  lab_zero in lab_whole keeps GCC from replacing (float)(int)x by trunc(x).
 static inline float lab_hidden(float x) {
     return lab_bitcast<float>(lab_bitcast<int32_t>(x) | (int32_t)lab_zero);
 }
@@ -313,13 +312,13 @@ static inline double lab_hidden(double x) {
 template <class Whole, class From> static inline Whole lab_whole(From x) {
     return (Whole)lab_hidden(x) | (Whole)lab_zero;
 }
-// C++ defines no conversion of a float that is out of range. Ours goes through int32 or int64, as
-// torch's does: the result wraps around, and what is out of range there too becomes the lowest number
-// on x86. The upper half of uint64 is converted as 2**63 more than an int64.
+// In C++, converting a float that is out of range is undefined.  Like torch, this converts through
+// int32 or int64: results wrap around, and a float out of their range becomes the lowest number on
+// x86.  The upper half of uint64 is converted as an int64, plus 2**63.
 template <class To> struct lab_conversion {
     template <class From> static inline To of(From x) {
         constexpr bool whole = std::is_floating_point<From>::value && std::is_integral<To>::value;
-        // A float of 2**31 or more is a multiple of 256, which is 0 as a byte either way.
+        // A float32 of 2**31 or more is a multiple of 256, so its low byte is 0 in any case.
         constexpr bool byte = std::is_same<To, uint8_t>::value && sizeof(From) == 8;
         constexpr bool wide = sizeof(To) == 8 || std::is_same<To, uint32_t>::value || byte;
         typedef typename std::conditional<wide, int64_t, int32_t>::type Whole;
@@ -378,15 +377,15 @@ template <> inline float lab_copysign<float>(float x, float y) { return lab_libm
 template <> inline double lab_copysign<double>(double x, double y) { return lab_libm(copysign)(x, y); }
 
 //@ lab_rounded
-// A float that is rounded to what 16 bits hold, and stays a float.
+// Rounds a float32 to the precision of a 16-bit type; the result is still a float32.
 template <class T> static inline float lab_rounded(float x);
 template <> inline float lab_rounded<lab_half>(float x) {
     uint32_t exponent = lab_bitcast<uint32_t>(x) & 0x7f800000u;
     exponent = exponent > 0x38800000u ? exponent : 0x38800000u;
     exponent = exponent < 0x47800000u ? exponent : 0x47800000u;
-    // Beside a number of 1.5 * 2**13 times its power of two there is room for half's ten bits only.
+    // Adding 1.5 * 2**13 times x's power of two leaves room for ten bits only.
     float large = lab_bitcast<float>(exponent + 0x06c00000u), rounded = (x + large) - large;
-    // Times 2**112 whatever a half cannot hold is infinite, and nothing else is.
+    // Multiplied by 2**112, exactly the numbers that overflow a half become infinite.
     return lab_copysign<float>(rounded * 5.192296858534828e33f * 1.9259299443872359e-34f, x);
 }
 template <> inline float lab_rounded<lab_bfloat16>(float x) {
@@ -396,7 +395,8 @@ template <> inline float lab_rounded<lab_bfloat16>(float x) {
 }
 
 //@ lab_difference
-// One that is not computed together with a sum beside it (cpp_quirks.py): that would not be rounded as it is.
+// A subtraction that GCC must not combine with a neighbouring addition, which would round differently
+// (compiler_workarounds.py).
 template <class T> static inline T lab_difference(T x, T y);
 template <> inline float lab_difference<float>(float x, float y) {
     return lab_bitcast<float>(lab_bitcast<int32_t>(x - y) | (int32_t)lab_zero);
@@ -433,7 +433,7 @@ template <> inline double lab_abs<double>(double x) { return lab_libm(fabs)(x); 
 template <class T> static inline T lab_relu(T x) { return x < 0 ? (T)0 : x; }
 
 //@ lab_shift_left lab_shift_right
-// A shift by less than zero or by the whole width gives 0, or the sign for a shift to the right.
+// A shift by a negative number, or by at least the width, gives 0; to the right, -1 for negative a.
 template <class T> static inline T lab_shift_left(T a, T b) {
     const int width = 8 * sizeof(T);
     bool outside = (b < 0) | (b >= (T)width);

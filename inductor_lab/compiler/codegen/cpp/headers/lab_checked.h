@@ -1,8 +1,8 @@
-// What `check_bounds` puts in the place of plain pointers.
+// The option `check_bounds` uses these types instead of plain pointers.
 
 //@ lab_checked
-// A pointer that knows its buffer.  What lies outside of it is noted in `fault`, and neither read nor
-// written.  `first` is how far it is from the buffer's start, where it is that of a block.
+// A pointer with the bounds of its buffer.  An access out of bounds is recorded in `fault`; nothing is
+// read or written.  `first` is the offset of the pointer from the start of the buffer, in elements.
 #include <type_traits>
 struct lab_fault {
     int64_t found, number, index, length;

@@ -1,7 +1,7 @@
-// The functions of doubles: the same methods as for floats, with longer polynomials.
+// Functions of doubles: the same methods as for floats, with longer polynomials.
 
 //@ lab_polynomial
-// By Horner's rule; the first coefficient is that of the highest power of z.
+// Horner's rule; the coefficient of the highest power of z comes first.
 static inline double lab_polynomial(double, double q) { return q; }
 template <class... Rest>
 static inline double lab_polynomial(double z, double q, double next, Rest... rest) {
@@ -9,15 +9,14 @@ static inline double lab_polynomial(double z, double q, double next, Rest... res
 }
 
 //@ lab_whole lab_double_power_of_two lab_scaled
-// A double is rounded to a whole number by adding this one, beside which no fraction fits; the last
-// bits of the sum are that whole number.
+// Adding 1.5 * 2**52 rounds a double to an integer, which is then in the last bits of the sum.
 static inline int64_t lab_whole(double sum) {
     return (int64_t)(lab_bitcast<uint64_t>(sum) - 0x4338000000000000u);
 }
 static inline double lab_double_power_of_two(int64_t n) {
     return lab_bitcast<double>((uint64_t)(n + 1023) << 52);
 }
-// x * 2**n in two steps, since 2**n alone may overflow or be subnormal where the result is not.
+// x * 2**n in two steps: 2**n may overflow or be subnormal although the result is not.
 static inline double lab_scaled(double x, int64_t n) {
     int64_t half = n >> 1;
     return x * lab_double_power_of_two(half) * lab_double_power_of_two(n - half);
@@ -31,7 +30,7 @@ static inline double lab_exp_rest(double r) {
         8.333333333316947e-3, 4.16666666666661e-2, 0.16666666666666682, 0.5);
     return lab_fused(q, r * r, r);
 }
-// exp(x + low) = 2**n * (1 + rest) for |x| < 1100 and a `low` that is tiny beside 1.
+// exp(x + low) = 2**n * (1 + rest) for |x| < 1100 and a `low` that is tiny compared with 1.
 struct lab_reduced_double { double rest; int64_t n; };
 static inline lab_reduced_double lab_double_exp_of(double x, double low) {
     double sum = lab_fused(x, 1.4426950408889634, 6755399441055744.0), n = sum - 6755399441055744.0;
@@ -68,8 +67,8 @@ template <> inline double lab_expm1<double>(double x) {
 }
 
 //@ lab_tanh<double>
-// h / (h + 1) with 2 * h = exp(2 * |x|) - 1; from 20 on it is 1.  As much of r as can be is above 0,
-// since what is left of 1 / 2 - |h| has fewer digits.
+// h / (h + 1) with 2 * h = exp(2 * |x|) - 1; 1 for |x| >= 20.  The reduction shifts r to mostly
+// positive values, since 1 / 2 - |h| would lose digits.
 template <> inline double lab_tanh<double>(double x) {
     double a = lab_abs<double>(x), b = a > 20.0 ? 20.0 : a;
     double sum = lab_fused(b - 0.1, 2.8853900817779268, 6755399441055744.0);
@@ -191,13 +190,13 @@ template <> inline double lab_atanh<double>(double x) {
 //@ lab_double_less_half_turns lab_double_half_wave
 // x - n * pi * unit for |x| < 2**30, where n is x / (pi * unit) rounded to a multiple of 1/2, and
 // the unit is 1 or 1/2: three parts of pi with 53 bits each; the first difference is exact.  All
-// parts are positive, so -0 stays what it is.
+// parts are positive, so this keeps -0.
 static inline double lab_double_less_half_turns(double x, double n, double unit) {
     double r = lab_fused(n, -3.141592653589793 * unit, x);
     r = lab_fused(n, -1.224646799147353e-16 * unit, r);
     return lab_fused(n, -2.165713347843828e-32 * unit, r);
 }
-// sin(r) for |r| <= pi/2, turned over if the last bit of `sum` is set; -0 stays what it is.
+// sin(r) for |r| <= pi/2, with the opposite sign if the last bit of `sum` is set.  Keeps -0.
 static inline double lab_double_half_wave(double r, double sum) {
     double z = r * r;
     double q = lab_polynomial(z, -8.005800095735347e-18, 2.8104662796078604e-15,
@@ -209,7 +208,7 @@ static inline double lab_double_half_wave(double r, double sum) {
 }
 
 //@ lab_sin<double>
-// Without fused multiply-add the parts of pi would lose their last bits.
+// Without fused multiply-add, products with the parts of pi would lose their last bits.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 static inline double lab_double_near_sin(double x) {
     double sum = lab_fused(x, 0.3183098861837907, 6755399441055744.0);

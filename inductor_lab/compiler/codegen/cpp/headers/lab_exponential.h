@@ -1,7 +1,7 @@
-// exp, log and what is made of them.
+// exp, log, and functions that use them.
 
 //@ lab_fused
-// a * b + c with one rounding where the machine can, with two where it cannot.
+// a * b + c with one rounding if the CPU has such an instruction, otherwise with two.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 static inline float lab_fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 static inline double lab_fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
@@ -11,9 +11,10 @@ static inline double lab_fused(double a, double b, double c) { return a * b + c;
 #endif
 
 //@ lab_reduced_exp lab_power_of_two lab_exp_of lab_exp_factor
-// exp(x) = 2**n * exp(r): n is x / ln 2 rounded, by adding a number so large that no fraction fits.
-// The last nine bits of `biased` are n + 254.  From x = 104 on n stays, r grows and so does exp(r).
-// The bound is one of integers since GCC makes several copies of a chain of choices among floats.
+// exp(x) = 2**n * exp(r), where n is x / ln 2 rounded to an integer, by adding a number so large that
+// no fraction fits.  The last nine bits of `biased` are n + 254.  For x >= 104, n stays the same, and
+// r grows, so exp(r) overflows.  The limit is applied to integers: GCC duplicates code for chains of
+// selections of floats.
 struct lab_reduced_exp { float r; uint32_t biased; };
 static inline lab_reduced_exp lab_exp_of(float x) {
     int32_t bits = lab_bitcast<int32_t>(lab_fused(x, 1.44269504f, 12583166.0f));
@@ -33,12 +34,12 @@ static inline float lab_exp_factor(float r) {
 }
 
 //@ lab_exp
-// Where exp(x) vanishes x is moved to where both powers are 0: anything between would take subnormal
-// numbers, which cost a hundred cycles.  (A softmax with a mask is full of exp(-inf).)
+// If exp(x) underflows to 0, x is replaced by a number for which both factors are 0.  Otherwise the
+// products would be subnormal, which costs a hundred cycles; masked softmax often computes exp(-inf).
 template <class T> static inline T lab_exp(T x);
 template <> inline float lab_exp<float>(float x) {
     lab_reduced_exp e = lab_exp_of(x < -104.0f ? -176.0f : x);
-    // Two factors, since 2**n alone may overflow or be subnormal where the result is not.
+    // Two factors: 2**n may overflow or be subnormal although the result is not.
     uint32_t half = e.biased >> 1;
     return lab_exp_factor(e.r) * lab_power_of_two(half) * lab_power_of_two(e.biased - half);
 }
@@ -82,7 +83,8 @@ template <> inline float lab_expm1<float>(float x) {
 }
 
 //@ lab_sigmoid
-// 1 / (1 + exp(-x)), both sides by 2**-24: n may be 150, and where it is below -100 it does not count.
+// 1 / (1 + exp(-x)) with numerator and denominator times 2**-24, so that n may be up to 150.  For
+// n < -100, exp(-x) is negligible.
 template <class T> static inline T lab_sigmoid(T x) { return 1 / (1 + lab_exp<T>(-x)); }
 template <> inline float lab_sigmoid<float>(float x) {
     lab_reduced_exp e = lab_exp_of(x > 64.0f ? -64.0f : -x);
@@ -91,8 +93,8 @@ template <> inline float lab_sigmoid<float>(float x) {
 }
 
 //@ lab_tanh
-// h / (h + 1) with 2 * h = exp(2 * |x|) - 1; from 10 on it is 1.  The last bits of t are n + 127,
-// where exp(2 * r) = 1 + 2 * part and exp(2 * |x|) is 2**n times that.
+// h / (h + 1) with 2 * h = exp(2 * |x|) - 1; 1 for |x| >= 10.  exp(2 * |x|) = 2**n * exp(2 * r), and
+// exp(2 * r) = 1 + 2 * part.  The last bits of t are n + 127.
 template <class T> static inline T lab_tanh(T x);
 template <> inline float lab_tanh<float>(float x) {
     float a = lab_abs<float>(x), b = a > 10.0f ? 10.0f : a;
@@ -161,7 +163,7 @@ template <> inline float lab_log10<float>(float x) {
 //@ lab_log1p
 template <class T> static inline T lab_log1p(T x);
 template <> inline float lab_log1p<float>(float x) {
-    // The sum loses the low bits of the smaller operand; they come back divided by the sum.
+    // 1 + x loses the low bits of the smaller operand; `lost / sum` corrects the logarithm.
     float sum = 1.0f + x, lost = x > 1.0f ? 1.0f - (sum - x) : x - (sum - 1.0f);
     lab_reduced_log l = lab_log_of(sum);
     float low = lab_fused(l.n, 1.42860677e-6f, l.rest + lost / sum);
@@ -170,7 +172,7 @@ template <> inline float lab_log1p<float>(float x) {
 }
 
 //@ lab_half_exp
-// exp(x) / 2 for x >= 0, which overflows no earlier than sinh and cosh do.
+// exp(x) / 2 for x >= 0; overflows only where sinh and cosh do.
 static inline float lab_half_exp(float x) {
     lab_reduced_exp e = lab_exp_of(x);
     uint32_t half = e.biased >> 1;

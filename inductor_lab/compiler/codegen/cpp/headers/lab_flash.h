@@ -1,9 +1,9 @@
-// Attention that keeps no matrix of scores: some rows of queries go through keys a block at a time
+// Attention without a matrix of scores: a block of query rows visits the keys block by block
 // (`codegen/attention/cpp_flash.py`).
 
 //@ lab_product
-// result[n][r] = sum over k of a[down * n + across * k] * b[k][r], for n < count and k < depth; onto
-// what is there times scale[r], if that is given.  Blocks of the result stay in registers.
+// result[n][r] = sum over k of a[down * n + across * k] * b[k][r], for n < count and k < depth.  If
+// `scale` is given, the old result[n][r] * scale[r] is added.  Blocks of the result stay in registers.
 #include <string.h>
 #if defined(__AVX512F__) && defined(__GNUC__)
 #define LAB_WIDTH 16
@@ -72,9 +72,9 @@ static inline void lab_product(float* result, const float* a, int64_t down, int6
 }
 
 //@ lab_flash
-// R rows of queries of D numbers, which look at C keys at a time; values have E numbers.  All is kept
-// with the rows last, so that vector lanes run along them.  What is visited is scores[C][R], made
-// by products(), changed by the user's functions, and used by weigh().
+// R query rows of D numbers visit blocks of C keys; values have E numbers.  The row is the last index
+// of each array, so vector lanes run along rows.  products() computes scores[C][R], the user's
+// functions change them, and weigh() uses them.
 template <class T, int R, int C, int D, int E> struct lab_flash {
     // b, h, the first row and column, the last row and column
     int64_t places[6];
@@ -95,14 +95,14 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
             for (int d = 0; d < D; d++) queries[R * d + r] = lab_convert<float>(row[across * d]);
         }
     }
-    // The keys from `first` on that are not beyond: from here on they are the columns.
+    // Scores of the keys from `first` up to `beyond` (exclusive); they are the current columns.
     void products(const T* key, int64_t down, int64_t across, int64_t first, int64_t beyond) {
         columns = beyond - first < C ? beyond - first : C;
         places[3] = first, places[5] = beyond - 1;
         const float* keys = floats(key + down * first, down, across, D);
         lab_product<R>(scores, keys, down, across, queries, columns, D, nullptr);
     }
-    // All before is scaled to the largest score so far.
+    // Rescales earlier sums to the largest score so far, and adds those of the current columns.
     void weigh(const T* value, int64_t down, int64_t across) {
         alignas(64) float shift[R], top[R];
         memcpy(top, largest, sizeof(top));
@@ -130,7 +130,7 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
         const float* values = floats(value + down * places[3], down, across, E);
         lab_product<R>(sums, values, across, down, scores, E, columns, shrink);
     }
-    // A row in which nothing is seen gives 0; logarithms and largest scores are to base 2.
+    // A row without visible keys gives 0.  Logarithms and largest scores are to base 2.
     void finish(T* out, int64_t down, int64_t across, float* logs, int64_t logs_down, float* tops,
                 int64_t tops_down) {
         for (int64_t e = 0; e < E; e++) {
@@ -146,7 +146,7 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
             tops[tops_down * r] = largest[r] * 1.44269504f;
         }
     }
-    // Keys or values as floats, with the strides that they then have.
+    // Converts keys or values to float; updates their strides.
     const float* floats(const float* from, int64_t&, int64_t&, int) { return from; }
     template <class Half>
     const float* floats(const Half* from, int64_t& down, int64_t& across, int width) {

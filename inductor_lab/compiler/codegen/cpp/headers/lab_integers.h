@@ -1,9 +1,9 @@
 // Division as Python, C and eager define it.
 
 //@ lab_floordiv lab_remainder lab_truncdiv lab_fmod lab_integer_division
-// An integer divided by zero gives the dividend here, and the kernel says so; none may trap.
-// Up to 32 bits it is divided in double, whose quotient is never rounded to the next integer: there
-// are vector instructions for that.  What divides by a constant is a product already.
+// Division by zero must not trap: it gives the dividend, and the kernel reports the error.  Integers
+// of up to 32 bits are divided as doubles, which have vector instructions; the quotient is never
+// rounded up to an integer.  Compilers replace a division by a constant by a multiplication.
 template <class T> static inline T lab_quotient(T a, T b) {
     bool whole = sizeof(T) > 4 || lab_is_constant(b);
     return whole ? (T)(a / b) : (T)((double)a / (double)b);
@@ -44,7 +44,7 @@ template <class T> struct lab_float_division {
         T rest = lab_float_fmod(a, b);
         return (rest != 0) & ((b < 0) != (rest < 0)) ? rest + b : rest;
     }
-    // The way Python and torch define it: exact multiples do not fall short by a rounding.
+    // As Python and torch define it: the quotient of an exact multiple is exact.
     static inline T floor(T a, T b) {
         T rest = lab_float_fmod(a, b), quotient = (b == 0 ? a : a - rest) / b;
         T lower = (rest != 0) & ((b < 0) != (rest < 0)) ? quotient - 1 : quotient;

@@ -1,7 +1,7 @@
-// Random numbers: Philox4x32-10 (Salmon et al. 2011), counted, not stepped.
+// Random numbers: a counter-based generator, Philox4x32-10 (Salmon et al., SC 2011).
 
 //@ lab_philox lab_philox_words
-// Philox4x32-10 (Salmon et al., SC 2011): counter is the offset, key the seed, low words first.
+// The counter is the offset, and the key is the seed; low words first.
 struct lab_philox_words { uint32_t first, second; };
 static inline lab_philox_words lab_philox(int64_t seed, int64_t offset) {
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)((uint64_t)seed >> 32);
@@ -19,7 +19,7 @@ static inline lab_philox_words lab_philox(int64_t seed, int64_t offset) {
 }
 
 //@ lab_uniform
-// A word as a float in [0, 1): its sign is folded away, then it is scaled by almost 2**-31.
+// Converts a word to a float in [0, 1): removes the sign bit, then scales by almost 2**-31.
 static inline float lab_uniform(uint32_t word) {
     int32_t folded = (int32_t)(word >> 31 ? ~word : word);
     return (float)folded * 4.6566127342e-10f;

@@ -1,4 +1,4 @@
-// Powers, the error function and its relatives.
+// Powers, the error function, and the gamma function.
 
 //@ lab_hypot
 template <class T> static inline T lab_hypot(T x, T y);
@@ -9,7 +9,7 @@ template <> inline float lab_hypot<float>(float x, float y) {
 }
 
 //@ lab_hypot<double>
-// The larger of both times a root, which cannot overflow early.
+// The larger operand times a square root of at most 2, so that intermediate results do not overflow.
 template <> inline double lab_hypot<double>(double x, double y) {
     double a = lab_abs<double>(x), b = lab_abs<double>(y);
     double large = a < b ? b : a, small = a < b ? a : b;
@@ -20,8 +20,8 @@ template <> inline double lab_hypot<double>(double x, double y) {
 }
 
 //@ lab_erf
-// 1 - 2**-p, where p = -log2(1 - erf |x|) = b * q is nearly a polynomial; from 4 on the result is 1.
-// n is -p rounded, and the last bits of t are n + 127.
+// 1 - 2**-p, where a polynomial approximates p = -log2(1 - erf |x|) = b * q; 1 for |x| >= 4.
+// n is -p rounded to an integer, and the last bits of t are n + 127.
 template <class T> static inline T lab_erf(T x);
 template <> inline float lab_erf<float>(float x) {
     float a = lab_abs<float>(x), b = a > 4.0f ? 4.0f : a;
@@ -39,7 +39,7 @@ template <> inline float lab_erf<float>(float x) {
 }
 
 //@ lab_erf<double>
-// x times a polynomial up to 1; then 1 - 2**-p as for floats, and from 6 on 1.
+// x times a polynomial for |x| < 1; 1 - 2**-p, as for floats, up to 6; then 1.
 template <> inline double lab_erf<double>(double x) {
     double a = lab_abs<double>(x), b = a > 6.0 ? 6.0 : a, z = b * b, v = b - 3.0;
     double near = b * lab_polynomial(z, -7.795898827002142e-10, 1.3720064546777686e-8,
@@ -61,7 +61,7 @@ template <> inline double lab_erf<double>(double x) {
 }
 
 //@ lab_exp2_for_pow
-// 2**x in double, with just the digits that a float needs.
+// 2**x in double, with the accuracy that a float result needs.
 static inline double lab_exp2_for_pow(double x) {
     x = x > 200.0 ? 200.0 : x;
     x = x < -200.0 ? -200.0 : x;
@@ -77,7 +77,7 @@ static inline double lab_exp2_for_pow(double x) {
 }
 
 //@ lab_erfc
-// exp(-x * x) times a function that is t times nearly a polynomial, in double for floats too.
+// exp(-x * x) * t * q(t), where q is a polynomial.  Floats are computed in double too.
 template <class T> static inline T lab_erfc(T x);
 template <> inline float lab_erfc<float>(float x) {
     double a = lab_abs<float>(x);
@@ -99,7 +99,7 @@ template <> inline float lab_erfc<float>(float x) {
 template <> inline double lab_erfc<double>(double x) { return lab_libm(erfc)(x); }
 
 //@ lab_pow lab_pow_special lab_log2_for_pow
-// |x|**y = 2**(y * log2 |x|) in double, with just the digits that a float needs.
+// |x|**y = 2**(y * log2 |x|) in double, with the accuracy that a float result needs.
 static inline double lab_log2_for_pow(double a) {
     uint64_t bits = lab_bitcast<uint64_t>(a) - 0x3fe6a09e667f3bcdu;
     double n = (double)((int64_t)bits >> 52);
@@ -120,7 +120,8 @@ static inline double lab_log2_for_pow(double a) {
     result = a <= 1.7976931348623157e308 ? result : a;
     return a == 0 ? -lab_inf : result;
 }
-// Integers: repeated squaring, which wraps; a negative exponent leaves only 1 and -1.
+// Integers: repeated squaring, which wraps around.  With a negative exponent, only powers of 1 and -1
+// are not 0.
 template <class T> static inline T lab_pow(T x, T y) {
     if (y < 0) return x == 1 ? 1 : x == (T)-1 ? (T)(y % 2 ? -1 : 1) : 0;
     uint64_t result = 1, base = (uint64_t)x;
@@ -130,7 +131,7 @@ template <class T> static inline T lab_pow(T x, T y) {
     }
     return (T)result;
 }
-// What no power of two can tell: signs, and where the result is exactly 1 or no number.
+// Cases that the formula does not cover: signs, and results that are exactly 1 or NaN.
 template <class T> static inline T lab_pow_special(T x, T y, T result) {
     bool whole = lab_trunc<T>(y) == y, odd = whole & (lab_trunc<T>((T)0.5 * y) * 2 != y);
     result = (lab_signbit<T>(x) & odd) ? -result : result;
@@ -145,10 +146,10 @@ template <> inline float lab_pow<float>(float x, float y) {
 }
 
 //@ lab_sum_of_two lab_double_log_for_pow
-// A sum of two doubles that are not rounded together; |low| is less than an ULP of `high`.
+// An unevaluated sum of two doubles; |low| is less than an ULP of `high`.
 struct lab_sum_of_two { double high, low; };
-// log(a) with 66 bits: with s = f / (2 + f) it is n * log(2) + s * (2 + z * (2/3 + z * q)), where
-// z = s * s and q is nearly a polynomial; all but q in two doubles.
+// log(a) with 66 bits: n * log(2) + s * (2 + z * (2/3 + z * q)) with s = f / (2 + f) and z = s * s,
+// where a polynomial approximates q.  Everything except q is computed as a sum of two doubles.
 static inline lab_sum_of_two lab_double_log_for_pow(double a) {
     lab_parts parts = lab_parts_of(a);
     double n = parts.n, m = parts.m, f = m - 1.0;
@@ -169,7 +170,7 @@ static inline lab_sum_of_two lab_double_log_for_pow(double a) {
 }
 
 //@ lab_pow<double>
-// |x|**y = exp(y * log |x|), for which the logarithm must have more digits than the result.
+// |x|**y = exp(y * log |x|); the logarithm needs more digits than the result.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 template <> inline double lab_pow<double>(double x, double y) {
     lab_sum_of_two log = lab_double_log_for_pow(lab_abs<double>(x));
@@ -190,8 +191,8 @@ template <class T> static inline T lab_rsqrt(T x) { return 1 / lab_sqrt<T>(x); }
 template <class T> static inline T lab_square(T x) { return (T)(x * x); }
 
 //@ lab_erfinv lab_nearer_erfinv
-// Winitzki's approximation for |x|, then two steps of Halley's method in double: y is off by what
-// erf(y) - x tells, or, near 1, where that cancels, what is left of 1.
+// Winitzki's approximation for |x|, then two steps of Halley's method in double.  The error of y is
+// computed from erf(y) - x, or near 1, where that cancels, from (1 - x) - erfc(y).
 static inline double lab_nearer_erfinv(double y, double x) {
     double off = x < 0.5 ? lab_erf<double>(y) - x : (1 - x) - lab_erfc<double>(y);
     off *= 0.88622692545275801 * lab_exp<double>(y * y);
@@ -204,7 +205,7 @@ template <class T> static inline T lab_erfinv(T x) {
     y = lab_nearer_erfinv(lab_nearer_erfinv(y, v), v);
     return (T)lab_copysign<double>(v == 1 ? lab_inf : y, x);
 }
-// In floats: x times a polynomial in w = -log(1 - x * x), or in sqrt(w) far out (Giles, 2010).
+// Float: x times a polynomial in w = -log(1 - x * x), or in sqrt(w) for large w (Giles, 2010).
 template <> inline float lab_erfinv<float>(float x) {
     float w = -lab_log<float>((1.0f - x) * (1.0f + x)), s = w - 1.0f, t = lab_sqrt<float>(w) - 3.2f;
     float p = lab_fused(-8.791056e-9f, s, 1.4191190e-7f);
@@ -230,9 +231,9 @@ template <> inline float lab_erfinv<float>(float x) {
 }
 
 //@ lab_lgamma
-// Of floats, in double.  Below 8 the asymptotic series is that of |x| + 8, and the log of what a
-// product tells is taken from it; a negative number is reflected, by |sin(pi * x)|; between the zeros
-// at 1 and 2 and a little around them it is (x - 1) * (x - 2) times a polynomial.
+// Floats are computed in double.  For |x| < 8, the asymptotic series is evaluated at |x| + 8, and the
+// log of a product is subtracted.  Negative numbers use the reflection formula with |sin(pi * x)|.
+// Near the zeros at 1 and 2, it is (x - 1) * (x - 2) times a polynomial.
 template <class T> static inline T lab_lgamma(T x);
 template <> inline double lab_lgamma<double>(double x) { return lab_libm(lgamma)(x); }
 template <> inline float lab_lgamma<float>(float given) {
@@ -260,7 +261,7 @@ template <> inline float lab_lgamma<float>(float given) {
 }
 
 //@ lab_digamma
-// Reflection to positive arguments, recurrence to at least 10, then the asymptotic series.
+// Reflects to positive arguments, applies the recurrence up to 10, then the asymptotic series.
 template <class T> static inline T lab_digamma(T given) {
     double x = given, shift = 0;
     if (x == 0) return (T)lab_copysign<double>(lab_inf, -x);

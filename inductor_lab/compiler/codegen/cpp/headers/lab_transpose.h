@@ -1,9 +1,9 @@
-// Matrices that kernels transpose into local arrays and back.
+// Kernels transpose blocks of matrices into local arrays and back.
 
 //@ lab_transpose
-// to[width * column + row] = from[stride * row + column], in squares of whole registers where elements
-// have four bytes, two or one.  Interleaving the first half of a square's rows with the second turns
-// it in as many rounds as its side has bits.  The next rows are fetched ahead: they are far apart.
+// to[width * column + row] = from[stride * row + column], in squares of whole registers for elements
+// of four, two or one bytes.  Each round interleaves the first half of the rows with the second half;
+// log2(side) rounds transpose a square.  The next rows are prefetched, since they are far apart.
 #include <string.h>
 #if defined(__GNUC__)
 #define lab_inlined inline __attribute__((always_inline))
@@ -54,7 +54,7 @@ LAB_SQUARE(int32_t, 8, LAB_LOW_8, LAB_HIGH_8)
 #else
 LAB_SQUARE(int32_t, 4, LAB_LOW_4, LAB_HIGH_4)
 #endif
-// Their registers of 16 bytes are interleaved by one instruction each.
+// Registers of 16 bytes: one instruction interleaves two of them.
 LAB_SQUARE(int16_t, 8, LAB_LOW_8, LAB_HIGH_8)
 LAB_SQUARE(int8_t, 16, LAB_LOW_16, LAB_HIGH_16)
 #endif
@@ -64,13 +64,13 @@ static lab_inlined void lab_transpose(T* to, int64_t width, const T* from, int64
     typedef lab_transposed_square<sizeof(T)> square;
     constexpr int64_t side = square::side;
     const bool wide = columns >= side, high = rows >= side;
-    // Not const: GCC would say at once that it knows neither.
+    // Not const: GCC would evaluate lab_is_constant too early, to false.
     bool narrow = high && !wide && columns <= stride && lab_is_constant(columns) && 2 * columns > side;
     bool low = wide && !high && lab_is_constant(rows) && 2 * rows > side;
     if constexpr (side > 0) {
         if ((wide && high) || narrow || low) {
-            // One loop over all squares: of two GCC would make many.  The last ones overlap others.
-            // A row of less than a square's width is read beyond its end, but for the last one.
+            // One loop over all squares: GCC would unroll two nested loops.  The last squares overlap
+            // others.  Rows narrower than a square are read beyond their end, except the last row.
             const int64_t down = low ? rows : side, across = narrow ? columns : side;
             const int64_t many = (columns + across - 1) / across, all = (rows + down - 1) / down * many;
             T end[side] = {};
