@@ -28,7 +28,7 @@ from inductor_lab.debug.untrusted import (
 )
 from inductor_lab.debug.untrusted.confine import confinable
 from inductor_lab.debug.untrusted.fresh import Fresh
-from inductor_lab.debug.untrusted.keeper import descendants
+from inductor_lab.debug.untrusted.processes import descendants
 from inductor_lab.debug.untrusted.serve import write_place
 from inductor_lab.debug.untrusted.wire import DTYPES, HEAD, Codec, Malformed, dumps, loads
 
@@ -249,7 +249,7 @@ def test_children_delay_nothing_and_are_ended(leaves: Callable[[], Any]) -> None
     began = time.monotonic()
     assert asked(starts) > 0
     assert time.monotonic() - began < 15
-    assert list(descendants(os.getpid())) == []
+    assert descendants(os.getpid()) == []
 
 
 def test_threads_that_are_left_end_nothing() -> None:

@@ -23,8 +23,8 @@ from mcp.client.client import Client  # isort: skip
 from mcp.client.stdio import StdioServerParameters  # isort: skip
 from mcp.shared.exceptions import MCPError  # isort: skip
 
-NAMED = {"explain", "why_not_fused", "what_if", "blame", "minify", "try_kernel", "recompiles",
-         "diff", "memory", "read_trace", "bench"}  # fmt: skip
+NAMED = {"explain", "why_not_fused", "what_if", "blame", "minify", "try_kernel", "judge",
+         "recompiles", "diff", "memory", "read_trace", "bench"}  # fmt: skip
 """The tools that run a command."""
 ENDLESS = "import torch\n\ndef f(x):\n    while True:\n        pass\n"
 

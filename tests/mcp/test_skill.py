@@ -15,16 +15,16 @@ from inductor_lab.debug.mcp.skill import skill_text
 from tests.saved.schemas import valid
 
 COMMANDS = re.findall(r"^\$ inductor-lab (.*)$", skill_text(), re.MULTILINE)
-SLOW = ("bench", "blame", "try-kernel", "what-if", "recompiles", "diff")
+SLOW = ("bench", "blame", "try-kernel", "judge", "what-if", "recompiles", "diff")
 
 
 def written(folder: Path) -> None:
     """The skill in a folder, and the file of its examples."""
     assert main(["skill", str(folder / "skills" / "inductor-lab")]) == 0
     assert (folder / "skills" / "inductor-lab" / "SKILL.md").read_text() == skill_text()
-    program = re.search(r"```python\n(.*?)^```$", skill_text(), re.MULTILINE | re.DOTALL)
-    assert program is not None
-    (folder / "model.py").write_text(program[1])
+    programs = re.findall(r"```python\n(.*?)^```$", skill_text(), re.MULTILINE | re.DOTALL)
+    for name, program in zip(("model.py", "candidate.py"), programs, strict=True):
+        (folder / name).write_text(program)
 
 
 def run(commands: list[str], capsys: pytest.CaptureFixture[str]) -> None:

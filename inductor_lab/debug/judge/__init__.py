@@ -16,5 +16,6 @@ and the clock.
     expected.py          what the reference computes: as given, in float64, and perturbed
     correctness.py       every case, compared
     speed.py             interleaved calls, timed by the judge
+    tree.py              the processes of a candidate, stopped while it is not called
     verdict.py           the result
 """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.debug.command_line import FAILED, SUCCESS, Answer, seconds
+from inductor_lab.debug.command_line import FAILED, SUCCESS, Answer, PhaseProgress, seconds
 from inductor_lab.debug.user_file import load_function
 
 
@@ -26,11 +27,12 @@ def add_commands(commands: Any, json: list[argparse.ArgumentParser]) -> None:
 
 
 def _judge(given: argparse.Namespace) -> Answer:
-    from inductor_lab.debug.judge.judge import judge
+    from inductor_lab.debug.judge.judge import Judge
 
     reference, args = load_function(given.function, given.args)
-    found = judge(
-        reference, given.candidate, [args], name=given.name, limit=given.limit,
-        seconds=None if given.no_timing else given.seconds,
-    )  # fmt: skip
+    with closing(PhaseProgress(str(given.candidate), given.tell)) as progress, Judge() as judge:
+        found = judge.judge(
+            reference, given.candidate, [args], name=given.name, limit=given.limit,
+            seconds=None if given.no_timing else given.seconds, tell=progress.entered,
+        )  # fmt: skip
     return Answer(str(found), found, SUCCESS if found.accepted else FAILED)

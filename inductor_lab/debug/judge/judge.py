@@ -32,6 +32,7 @@ CLASSES = "inductor_lab.debug.judge.serve_candidate:CLASSES"
 PRELOADED = ("inductor_lab.debug.judge.serve_candidate",)
 START = 60.0
 """Seconds to run the text of a candidate, which may compile."""
+Tell = Callable[[str], None]
 GPU_MEMORY = 1 << 46
 """A process that uses a GPU reserves much address space."""
 
@@ -92,8 +93,9 @@ class Judge:
         name: str = "",
         seconds: float | None = 1.0,
         limit: float = 120.0,
+        tell: Tell = lambda text: None,
     ) -> JudgeVerdict:
-        """The verdict about one candidate (see `lab.judge`)."""
+        """The verdict about one candidate (see `lab.judge`); `tell` is called with the progress."""
         text = candidate_of(candidate, name)
         examples = [one if isinstance(one, tuple) else (one,) for one in cases]
         _check_reference(reference, examples)
@@ -107,9 +109,10 @@ class Judge:
         argument = {"candidate": text.as_data(), "gpu": gpu, "threads": torch.get_num_threads()}
         notes = () if confinable() else (NOT_CONFINED,)
         with self.fresh.start(BEGIN, argument, limits, CLASSES, self.hidden) as process:
-            verdict = _judged(reference, process, made, text, gpu, limit)
+            verdict = _judged(reference, process, made, text, gpu, limit, tell)
             verdict = replace(verdict, notes=notes)
             if verdict.accepted and seconds is not None and not gpu:
+                tell("timing")
                 return self._timed(verdict, reference, process, made, seconds)
             return verdict
 
@@ -163,13 +166,15 @@ def _accepts(reference: Callable[..., Any], args: tuple[Any, ...]) -> bool:
 
 def _judged(
     reference: Callable[..., Any], process: Process, cases: Cases, candidate: Candidate,
-    gpu: bool, limit: float,
+    gpu: bool, limit: float, tell: Tell,
 ) -> JudgeVerdict:  # fmt: skip
     found: list[Checked] = []
+    tell("starting the candidate")
     try:
         process.begin()
         for each in check_all(reference, RemoteCall(process, gpu), cases.all()):
             found.append(each)
+            tell(f"case {len(found)}: {each.result}")
     except Raised as raised:  # before there is a function
         return JudgeVerdict(candidate.name, (f"its text raised {raised}",))
     except Stopped as stopped:

@@ -4,7 +4,8 @@
     candidate                                              calls, copies
 
 The time ends when the judge has its own copy of the results.  So a result that is computed later
-(by a thread, or lazily) is late or wrong, and every timed call is checked.  What the messages and
+(by a thread, or lazily) is late or wrong, and every timed call is checked.  Between its calls the
+processes of the candidate are stopped.  What the messages and
 the copies cost is timed with a function that computes nothing, and subtracted.
 """
 
@@ -31,8 +32,8 @@ from inductor_lab.debug.judge.cases import Arguments, Cases
 from inductor_lab.debug.judge.expected import expected
 from inductor_lab.debug.judge.remote_call import SERVED, Layout, Results
 from inductor_lab.debug.judge.serve_candidate import CLASSES
+from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped, copy_of_this_process
-from inductor_lab.debug.untrusted.keeper import children, descendants
 
 OWN, REFERENCE = "candidate", "reference"
 LONG_ENOUGH = 4e-3
@@ -45,8 +46,6 @@ FEWEST_ROUNDS, FEWEST_IF_SLOW, MOST_ROUNDS = 7, 3, 200
 ALIGNED = 64
 LEAST_SHARE = 0.05
 """If the costs of messages vary more than the call takes, this share of the sample counts."""
-IDLE_SHARE, IDLE_SECONDS = 0.25, 0.02
-"""Processor time that a process may use between its calls: a share of that time, and a sum."""
 SETTLES, RESTS, BUSY = 0.02, 0.15, 0.05
 """Seconds after the last call, seconds in which it should rest, and the share that it may use."""
 
@@ -68,16 +67,15 @@ class Speed:
 class Timed:
     """One process, and the memory that it shares with the judge."""
 
-    def __init__(
-        self, process: Process, nbytes: int, folder: Path, pids: Callable[[], list[int]]
-    ) -> None:
-        self.process, self.pids = process, pids
+    def __init__(self, process: Process, nbytes: int, folder: Path, tree: Tree) -> None:
+        self.process, self.tree = process, tree
         handle, path = tempfile.mkstemp(dir=folder)
         with os.fdopen(handle, "r+b") as file:
             file.truncate(nbytes)
             self.memory = mmap.mmap(file.fileno(), nbytes)
         process.run(f"{SERVED}:share", path)
         os.unlink(path)
+        tree.stop()
 
     def bytes(self, at: int, count: int) -> torch.Tensor:
         """A part of the memory."""
@@ -94,27 +92,15 @@ class Timed:
                 self.bytes(at, count).fill_(0x7F)
         given = (plan.request(),) if target is None else (target, plan.request())
         start = time.perf_counter()
+        self.tree.resume()
         layouts = self.process.run(f"{SERVED}:{function}", *given)
         found = [[self.bytes(at, count).clone() for at, count in place["results"]]
                  for place in plan.places]  # fmt: skip
         written = [[self.bytes(*place["storages"][n]).clone() for n in plan.written]
                    for place in plan.places]  # fmt: skip
         took = time.perf_counter() - start
+        self.tree.stop()
         return took, [layouts, found, written]
-
-    def processor_seconds(self) -> float:
-        """Processor time of the process, so far."""
-        return sum(_used(pid) for pid in self.pids())
-
-
-def _used(pid: int) -> float:
-    total = 0
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            total += int((task / "schedstat").read_text(encoding="ascii").split()[0])
-    except (OSError, ValueError, IndexError):
-        return total / 1e9
-    return total / 1e9
 
 
 @dataclass(frozen=True)
@@ -184,18 +170,13 @@ def measure(
         copy_of_this_process(reference, Limits(REFERENCE_LIMIT), CLASSES) as peer,
     ):
         peer.begin()
-        base = Timed(peer, room, Path(own), lambda: list(descendants(peer.keeper)))
-        mine = Timed(process, room, folder, lambda: _below_keepers(server))
+        base = Timed(peer, room, Path(own), Tree(peer.keeper))
+        mine = Timed(process, room, folder, Tree(server, keepers=True))
         spreads = [kept.spread.get(f"result {n}") for n in range(len(kept.results))]
         allowed = [float(x.max()) if x is not None and x.numel() else 0.0 for x in spreads]
         return _Rounds(base, mine, cases, args, kept.results, written, room, allowed).run(
             seconds, call_bytes
         )
-
-
-def _below_keepers(server: int) -> list[int]:
-    """The processes of candidates: a keeper is a child of the server, and works itself."""
-    return [one for keeper in children(server) for one in descendants(keeper)]
 
 
 def _is_written(reference: Callable[..., Any], args: Arguments, number: int) -> bool:
@@ -209,9 +190,13 @@ def _is_written(reference: Callable[..., Any], args: Arguments, number: int) -> 
 
 
 def shared_folder() -> Path | None:
-    """A folder in memory, where there is one."""
+    """A folder in memory, where there is one; a confined process cannot write to it."""
     found = Path("/dev/shm")
-    return found if found.is_dir() and os.access(found, os.W_OK) else None
+    try:
+        tempfile.TemporaryFile(dir=found).close()
+    except OSError:
+        return None
+    return found
 
 
 @dataclass
@@ -224,8 +209,6 @@ class _Rounds:
     written: list[int]
     room: int
     allowed: list[float]
-    idle: float = 0.0
-    waited: float = 0.0
 
     def run(self, seconds: float, call_bytes: int) -> Speed:
         """Rounds of one sample each; the first warms up and says how many calls a sample has."""
@@ -254,15 +237,18 @@ class _Rounds:
 
     def _busy(self) -> str:
         """Why the process is rejected that works while it is not called; "" if it does not."""
+        tree = self.mine.tree
+        tree.resume()
         time.sleep(SETTLES)  # threads of OpenMP wait actively for a while
-        used, start = self.mine.processor_seconds(), time.perf_counter()
+        there, used, start = {one.pid for one in tree.seen()}, tree.seconds(), time.perf_counter()
         time.sleep(RESTS)
-        used, waited = self.mine.processor_seconds() - used, time.perf_counter() - start
-        often = self.idle > IDLE_SECONDS and self.idle > IDLE_SHARE * self.waited
-        if used < BUSY * RESTS and not often:
+        used, waited = tree.seconds() - used, time.perf_counter() - start
+        if not {one.pid for one in tree.seen()} <= there:
+            return "it starts processes while it is not called"
+        if used < BUSY * waited:
             return ""
-        return (f"it used {used + self.idle:.2f} s of the processor in {waited + self.waited:.2f} "
-                "s in which it was not called: threads of an earlier call")  # fmt: skip
+        return (f"it used {used:.2f} s of the processor in {waited:.2f} s in which it was not "
+                "called: threads or processes of an earlier call")  # fmt: skip
 
     def _round(self, calls: int, back: bool = False) -> tuple[float, dict[str, float], str]:
         """Seconds of nothing, of both functions, and what is wrong with the candidate's results."""
@@ -277,10 +263,7 @@ class _Rounds:
                     "timed_calls", plan, self.mine.process.root
                 )
             else:
-                used, start = self.mine.processor_seconds(), time.perf_counter()
                 empty, took[REFERENCE], found[REFERENCE] = self._reference(plan)
-                self.idle += self.mine.processor_seconds() - used
-                self.waited += time.perf_counter() - start
         return empty, took, self._wrong(found[OWN], found[REFERENCE])
 
     def _reference(self, plan: Plan) -> tuple[float, float, list[Any]]:

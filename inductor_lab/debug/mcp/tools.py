@@ -185,6 +185,18 @@ TOOLS: tuple[Tool, ...] = (
           Parameter("seconds", SECONDS, "Seconds for timing (default 0.5).", "--seconds"), LIMIT,
           Parameter("text", {"type": "string", "maxLength": 1_000_000},
                     "The text of the complete function.", kind="text", required=True))),
+    Tool("judge", "judge",
+         "Judge a candidate for a function: is it correct in all cases that the judge derives from "
+         "the arguments, how fast is it, and does it cheat? The candidate is a .py file with a "
+         "function, also one that launches Triton kernels, or a .cpp file with an extern \"C\" "
+         "function.",
+         (Parameter("candidate", STRING, "The file of the candidate, inside of the folder.",
+                    kind="path", required=True),
+          FUNCTION, ARGS,
+          Parameter("name", NAME, "The candidate's function (default candidate).", "--name"),
+          Parameter("seconds", SECONDS, "Seconds for timing (default 1).", "--seconds"),
+          Parameter("no_timing", FLAG, "Check only the results.", "--no-timing", "flag"),
+          Parameter("limit", SECONDS, "Seconds for the candidate (default 120).", "--limit"))),
     Tool("recompiles", "recompiles",
          "Make several calls: which were compiled again, which guard failed, and why.",
          (FUNCTION,

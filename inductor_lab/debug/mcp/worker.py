@@ -14,8 +14,6 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.compiler.runtime.toolchain.openmp import torch_runtime
-
 Run = Callable[[list[str], str | None, Mapping[str, str], Callable[[str], None]], str]
 
 
@@ -24,7 +22,6 @@ def begin(argument: Mapping[str, Any]) -> Run:
     scratch = Path(os.environ["HOME"])
     sys.path[:] = filter(None, sys.path)  # the current folder: a file there may hide a module
     os.chdir(argument["folder"])
-    torch_runtime()  # forks of this process, in which blame runs code, cannot read /proc/self
 
     def run(
         arguments: list[str], text: str | None, outputs: Mapping[str, str],

@@ -15,6 +15,7 @@ is sent there.
     remote.py    the side that judges: functions and objects that live in the other process
     serve.py     the side of the untrusted code
     keeper.py    the process between the two, which ends the whole tree
+    processes.py what descendants use; a confined process asks its keeper
     confine.py   limits of memory and time; files that cannot be read or written (Landlock)
     fresh.py     a process that has loaded torch, and forks without anything of this process
 """

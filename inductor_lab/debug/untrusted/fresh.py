@@ -28,6 +28,7 @@ from typing import Any, NoReturn
 import inductor_lab
 from inductor_lab.debug.untrusted.confine import CannotConfine, Limits, confinable, confine
 from inductor_lab.debug.untrusted.keeper import keep
+from inductor_lab.debug.untrusted.processes import ASK, listen
 from inductor_lab.debug.untrusted.remote import Process, channels
 from inductor_lab.debug.untrusted.serve import Ends, serve
 from inductor_lab.debug.untrusted.wire import Codec
@@ -36,7 +37,7 @@ from inductor_lab.stock.caches import use_own_folder
 REQUEST = 1 << 16
 CLOSES = 10.0
 """Seconds for the server to end by itself."""
-PASSED = ("PATH", "LANG", "LC_ALL", "CXX", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "PYTHONPATH")
+PASSED = ("PATH", "LANG", "LC_ALL", "CXX", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "PYTHONPATH", ASK)
 """Variables of the environment that the processes get."""
 _START = "import sys; from inductor_lab.debug.untrusted.fresh import main; main(sys.argv[1:])"
 
@@ -145,12 +146,14 @@ def main(arguments: Sequence[str]) -> None:
 
 def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
     requests, answers, printed, traces, life, status = fds
-    limits = Limits(**asked["limits"])
+    limits, scratch = Limits(**asked["limits"]), Path(asked["scratch"])
+    listening = listen(scratch / "keeper")
 
     def run() -> NoReturn:
-        scratch = Path(asked["scratch"])
         os.chdir(scratch)
         os.environ |= folders(scratch)
+        if listening is not None:
+            os.environ[ASK] = str(scratch / "keeper")
         tempfile.tempdir = None
         use_own_folder()
         argument = json.loads((scratch / "argument.json").read_text(encoding="utf-8"))
@@ -162,4 +165,4 @@ def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
         ends = Ends(requests, answers, printed, traces)
         serve(lambda: begin(argument), ends, limits, codec)
 
-    keep(run, limits, life, status)
+    keep(run, limits, life, status, listening)

@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import select
 import signal
+import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NoReturn
 
 from inductor_lab.debug.untrusted.confine import ADOPT_ORPHANS, Limits, control
+from inductor_lab.debug.untrusted.processes import answer, descendants
 
 LOOKS = 0.02
 """Seconds from one look at the processes to the next."""
@@ -27,15 +29,21 @@ PATIENCE = 10.0
 """Seconds for killed processes to go away."""
 
 
-def keep(run: Callable[[], NoReturn], limits: Limits, life: int, status: int) -> NoReturn:
-    """Fork `run` and wait; writes how it ended to `status`.  For a process of its own."""
+def keep(
+    run: Callable[[], NoReturn], limits: Limits, life: int, status: int,
+    listening: socket.socket | None = None,
+) -> NoReturn:  # fmt: skip
+    """Fork `run` and wait; writes how it ended to `status`.  For a process of its own.
+
+    `listening` is where it answers questions about its descendants (processes.py).
+    """
     control(ADOPT_ORPHANS, 1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     child = os.fork()
     if child == 0:
         run()
     try:
-        how = _wait(child, limits, life)
+        how = _wait(child, limits, life, listening)
         if how in STOPPED:
             os.kill(child, signal.SIGKILL)
         end_descendants()
@@ -44,15 +52,19 @@ def keep(run: Callable[[], NoReturn], limits: Limits, life: int, status: int) ->
         os._exit(0)
 
 
-def _wait(child: int, limits: Limits, life: int) -> str:
+def _wait(child: int, limits: Limits, life: int, listening: socket.socket | None) -> str:
     """`exit 0`, `signal 9`, `processor time`, or one of STOPPED."""
     deadline = time.monotonic() + limits.whole
     weigh = time.monotonic() + WEIGHED
-    begins = _memory([child])
+    begins = _memory()
+    ends = [life] if listening is None else [life, listening.fileno()]
     while True:
-        closed, _, _ = select.select([life], [], [], LOOKS)
-        if closed:
+        ready, _, _ = select.select(ends, [], [], LOOKS)
+        if life in ready:
             return "closed"
+        if ready and listening is not None:
+            answer(listening)
+        _forget_adopted(child)
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             code = os.waitstatus_to_exitcode(status)
@@ -64,28 +76,28 @@ def _wait(child: int, limits: Limits, life: int) -> str:
             return "time"
         if now >= weigh:
             weigh = now + WEIGHED
-            if _memory([child, *descendants(os.getpid())]) > begins + limits.memory:
+            if _memory() > begins + limits.memory:
                 return "memory"
-        _reap(child)
 
 
-def _reap(spared: int) -> None:
-    """Forget adopted children that have ended; `spared` is waited for elsewhere."""
-    for pid in _children().get(os.getpid(), ()):
-        if pid != spared:
-            try:
-                os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:
-                continue
+def _forget_adopted(child: int) -> None:
+    """Wait for adopted children that have ended; `child` is waited for elsewhere."""
+    if not hasattr(os, "waitid"):
+        return
+    while True:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None or ended.si_pid == child:
+            return
+        os.waitpid(ended.si_pid, 0)
 
 
 def end_descendants() -> None:
     """Kill all descendants of this process, also those that start while it kills."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        for pid in descendants(os.getpid()):
+        for each in descendants(os.getpid()):
             try:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(each.pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
         try:
@@ -96,45 +108,6 @@ def end_descendants() -> None:
             time.sleep(0.002)
 
 
-def descendants(pid: int) -> Iterator[int]:
-    """Children, their children, and so on; none where there is no /proc."""
-    children = _children()
-    waiting = list(children.get(pid, ()))
-    while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += children.get(one, ())
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started; none where there is no /proc."""
-    return _children().get(pid, [])
-
-
-def _children() -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return found
-    for name in filter(str.isdigit, names):
-        try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                parent = int(file.read().rpartition(b")")[2].split()[1])
-        except (OSError, IndexError, ValueError):
-            continue
-        found.setdefault(parent, []).append(int(name))
-    return found
-
-
-def _memory(pids: list[int]) -> int:
-    """Bytes that processes have for themselves alone, about."""
-    pages = 0
-    for pid in set(pids):
-        try:
-            with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-                _, resident, shared, *_ = map(int, file.read().split())
-        except (OSError, ValueError):
-            continue
-        pages += resident - shared
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def _memory() -> int:
+    """Bytes that all descendants of this process have for themselves alone, about."""
+    return sum(each.nbytes for each in descendants(os.getpid()))

@@ -7,9 +7,12 @@ kernel libraries are linked to the file that is already loaded, whatever its nam
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -21,10 +24,29 @@ def loaded_runtimes() -> tuple[Path, ...]:
     """Return the OpenMP runtimes in this process, torch's first (outside Linux: torch's files)."""
     if sys.platform != "linux":
         return _torch_files()
-    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        names = {line.split(maxsplit=5)[-1].strip() for line in maps if "omp" in line}
-    paths = sorted(Path(name) for name in names if name.startswith("/") and _is_runtime(name))
+    paths = sorted({Path(os.path.realpath(name)) for name in _loaded_libraries()
+                    if name.startswith("/") and _is_runtime(name)})  # fmt: skip
     return tuple(sorted(paths, key=lambda path: "torch" not in path.parts))
+
+
+class _Library(ctypes.Structure):
+    """The beginning of `struct dl_phdr_info`."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("name", ctypes.c_char_p))
+
+
+def _loaded_libraries() -> list[str]:
+    """The shared libraries of this process, by dl_iterate_phdr(3): a confined process cannot read
+    /proc/self/maps."""
+    names: list[str] = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Library), ctypes.c_size_t, ctypes.c_void_p)
+    def note(library: Any, size: int, data: Any) -> int:
+        names.append(os.fsdecode(library.contents.name or b""))
+        return 0
+
+    ctypes.CDLL(None).dl_iterate_phdr(note, None)
+    return names
 
 
 @cache
