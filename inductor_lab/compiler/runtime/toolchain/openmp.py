@@ -40,12 +40,12 @@ def _loaded_libraries() -> list[str]:
     /proc/self/maps."""
     names: list[str] = []
 
-    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Library), ctypes.c_size_t, ctypes.c_void_p)
     def note(library: Any, size: int, data: Any) -> int:
         names.append(os.fsdecode(library.contents.name or b""))
         return 0
 
-    ctypes.CDLL(None).dl_iterate_phdr(note, None)
+    called = (ctypes.c_int, ctypes.POINTER(_Library), ctypes.c_size_t, ctypes.c_void_p)
+    ctypes.CDLL(None).dl_iterate_phdr(ctypes.CFUNCTYPE(*called)(note), None)
     return names
 
 
