@@ -24,6 +24,7 @@ _HOMES = {
     "inductor_lab": "api.backend",
     "inspect": "api.backend",
     "join": "distributed.join",
+    "case": "debug.judge.cases",
     "judge": "debug.judge.judge",
     "Compilation": "api.compilation",
     "language": "notebook.language",

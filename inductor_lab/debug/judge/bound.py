@@ -5,7 +5,6 @@ Results must be written.  An eighth of an argument must be read if a change of i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,6 +12,8 @@ import torch
 from inductor_lab.bench.machine import Ceilings
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.values import copies
+from inductor_lab.debug.judge.applied import Applied
+from inductor_lab.debug.judge.cases import Arguments
 from inductor_lab.debug.judge.expected import with_leaves
 from inductor_lab.debug.judge.remote_call import same_bits
 
@@ -21,7 +22,7 @@ IMPOSSIBLE = 0.6
 """A time below this share of the bound is a rejection; the roof is measured, so it has an error."""
 
 
-def least_bytes(reference: Callable[..., Any], args: tuple[Any, ...]) -> int:
+def least_bytes(reference: Applied, args: Arguments) -> int:
     """Bytes that every implementation reads and writes."""
     function, tensors, _ = with_leaves(reference, args)
     plain = _results(function(*copies(tensors)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
@@ -20,12 +20,35 @@ from inductor_lab.compiler.torch_door.torch_api import pytree
 
 Kind = Literal["given", "values", "special values", "sizes", "empty", "0-d", "strides", "alias",
                "dtypes"]  # fmt: skip
-Arguments = tuple[Any, ...]
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+"""Positional arguments, and arguments by keyword."""
 SMALL = 1 << 14
 """Examples with more elements than this are made smaller, except for the given cases."""
 ODD_SIZES = (3, 5, 7, 13, 17, 31, 33, 63, 65, 97, 127, 129, 131, 257)
 SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 1e-40, 3e38)
 OTHER_DTYPES = (torch.float64, torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True, eq=False)
+class CaseArguments:
+    """The arguments of one call."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+
+
+def case(*args: Any, **kwargs: Any) -> CaseArguments:
+    """An example for `lab.judge`: `lab.case(x, dim=1)` stands for the call `f(x, dim=1)`."""
+    return CaseArguments(args, kwargs)
+
+
+def arguments_of_case(given: Any) -> Arguments:
+    """The arguments of an example: a tuple, an object with `args` and `kwargs`, or one argument."""
+    if isinstance(given, tuple):
+        return given, {}
+    if isinstance(getattr(given, "args", None), tuple) and hasattr(given, "kwargs"):
+        return given.args, dict(given.kwargs)
+    return (given,), {}
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ A candidate may refuse a derived case by an exception; a given case it must comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,10 +14,11 @@ import torch
 
 from inductor_lab.debug.compare.compare_results import first_wrong, worst_ulp
 from inductor_lab.debug.compare.values import Outcome, call, copies
+from inductor_lab.debug.judge.applied import Applied
 from inductor_lab.debug.judge.cases import Case
 from inductor_lab.debug.judge.expected import Expected, expected, with_leaves
 from inductor_lab.debug.judge.guarded import Edge
-from inductor_lab.debug.judge.remote_call import RemoteCall, same_bits
+from inductor_lab.debug.judge.remote_call import RemoteCall, names_of, same_bits
 from inductor_lab.debug.untrusted import Raised, Stopped
 
 WRONG_CASES = 3
@@ -46,7 +47,7 @@ class Checked:
 
 
 def check_all(
-    reference: Callable[..., Any], remote: RemoteCall, cases: Iterable[Case]
+    reference: Applied, remote: RemoteCall, cases: Iterable[Case]
 ) -> Iterator[Checked]:
     """What the candidate does in each case, until it is clearly wrong."""
     wrong = 0
@@ -58,7 +59,7 @@ def check_all(
             return
 
 
-def _checked(reference: Callable[..., Any], remote: RemoteCall, case: Case) -> Checked:
+def _checked(reference: Applied, remote: RemoteCall, case: Case) -> Checked:
     kept = expected(reference, case.args)
     remote.results = kept.results
     outcomes: list[Outcome] = []
@@ -79,14 +80,12 @@ def _checked(reference: Callable[..., Any], remote: RemoteCall, case: Case) -> C
 
 
 def _outcome(
-    remote: RemoteCall, reference: Callable[..., Any], case: Case, edge: Edge, pattern: int
+    remote: RemoteCall, reference: Applied, case: Case, edge: Edge, pattern: int
 ) -> dict[str, Any]:
     """What the candidate returns and writes."""
-    function, tensors, names = with_leaves(
-        lambda *args: remote(args, edge, pattern), case.args
-    )  # fmt: skip
-    _, _, names = with_leaves(reference, case.args)
-    return call(function, copies(tensors), names, False)
+    candidate = Applied(lambda *args, **kwargs: remote((args, kwargs), edge, pattern))
+    function, tensors, _ = with_leaves(candidate, case.args)
+    return call(function, copies(tensors), names_of(reference.function, case.args), False)
 
 
 def _wrong(kept: Expected, got: Outcome, remote: RemoteCall) -> tuple[str, float | None]:
@@ -98,7 +97,7 @@ def _wrong(kept: Expected, got: Outcome, remote: RemoteCall) -> tuple[str, float
     ulp = worst_ulp(judged)
     found = first_wrong(judged)
     if found is not None:
-        return f"{found[0]} is {found[1]}", ulp
+        return f"{kept.labels.get(found[0], found[0])} is {found[1]}", ulp
     more = [name for name in got if name not in kept.plain and name.startswith("result")]
     if more:
         return f"the reference does not return {more[0]}", ulp

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,6 +11,8 @@ import torch
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.precision import Judged
 from inductor_lab.debug.compare.values import Outcome, call, copies, widened
+from inductor_lab.debug.judge.applied import Applied, is_differentiable
+from inductor_lab.debug.judge.cases import Arguments
 from inductor_lab.debug.judge.remote_call import Layout, Results, names_of
 from inductor_lab.debug.perturb import Move, judge_perturbed, reference
 
@@ -24,6 +26,7 @@ class Expected:
     spread   the effect of rounding errors on each value
     results  shapes and dtypes of the results
     shares   for each result, the storage of the arguments that it shares; -1 for none
+    labels   "result 1" → "the gradient of x", for gradients
     """
 
     plain: Outcome
@@ -31,17 +34,20 @@ class Expected:
     spread: Mapping[str, torch.Tensor]
     results: Results
     shares: list[int]
+    labels: Mapping[str, str]
 
     def judge(self, got: Outcome) -> dict[str, Judged]:
-        """The verdict about each value of the candidate."""
-        return judge_perturbed(got, self.plain, self.exact, self.spread)
+        """The verdict about each value of the candidate; the sign of a zero does not count."""
+        judged = judge_perturbed(got, self.plain, self.exact, self.spread)
+        return {name: replace(each, kind="rounding") if each.kind == "sign of zero" else each
+                for name, each in judged.items()}  # fmt: skip
 
 
 def with_leaves(
-    function: Callable[..., Any], args: Sequence[Any]
+    function: Applied, args: Arguments
 ) -> tuple[Callable[..., Any], list[torch.Tensor], list[str]]:
     """A function of the tensors in `args` alone, these tensors, and their names."""
-    leaves, tree = pytree.tree_flatten(tuple(args))
+    leaves, tree = pytree.tree_flatten(args)
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
     def of_tensors(*given: torch.Tensor) -> Any:
@@ -49,10 +55,10 @@ def with_leaves(
         filled = [next(rest) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         return function(*pytree.tree_unflatten(filled, tree))
 
-    return of_tensors, tensors, names_of(function, args)
+    return of_tensors, tensors, names_of(function.function, args)
 
 
-def expected(function: Callable[..., Any], args: Sequence[Any]) -> Expected:
+def expected(function: Applied, args: Arguments) -> Expected:
     """Call the reference on copies of the arguments; raises what it raises."""
     of_tensors, tensors, names = with_leaves(function, args)
 
@@ -66,14 +72,21 @@ def expected(function: Callable[..., Any], args: Sequence[Any]) -> Expected:
             exact = call(of_tensors, widened(tensors), names, False)
         except (RuntimeError, NotImplementedError, TypeError, ValueError):
             exact = None
-        results, shares = _layout(of_tensors, copies(tensors))
-    return Expected(plain, exact, spread, results, shares)
+        results, shares, leaves = _layout(of_tensors, copies(tensors))
+    labels: dict[str, str] = {}
+    if function.gradients is not None:
+        sources = [name for name, one in zip(names, tensors, strict=True) if is_differentiable(one)]
+        shares = shares[: len(shares) - len(sources)]
+        labels = {f"result {leaves - len(sources) + n}": f"the gradient of {name}"
+                  for n, name in enumerate(sources)}  # fmt: skip
+    return Expected(plain, exact, spread, results, shares, labels)
 
 
-def _layout(function: Callable[..., Any], inputs: list[Any]) -> tuple[Results, list[int]]:
+def _layout(function: Callable[..., Any], inputs: list[Any]) -> tuple[Results, list[int], int]:
+    """The results, the storages of arguments that they share, and how many values are returned."""
     owners = {one.untyped_storage()._cdata: number
               for number, one in enumerate(Layout.of(inputs).storages)}  # fmt: skip
-    returned = [leaf for leaf in pytree.tree_leaves(function(*inputs))
-                if isinstance(leaf, torch.Tensor)]  # fmt: skip
+    leaves = pytree.tree_leaves(function(*inputs))
+    returned = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     shares = [owners.get(one.untyped_storage()._cdata, -1) for one in returned]
-    return [(tuple(one.shape), one.dtype) for one in returned], shares
+    return [(tuple(one.shape), one.dtype) for one in returned], shares, len(leaves)

@@ -15,11 +15,12 @@ from inductor_lab.bench.machine import Ceilings, ceilings
 from inductor_lab.compiler.base.errors import BadArguments, NotRunnable
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.values import copies
+from inductor_lab.debug.judge.applied import Applied
 from inductor_lab.debug.judge.bound import IMPOSSIBLE, least_bytes, least_seconds
 from inductor_lab.debug.judge.candidate import Candidate, candidate_of
-from inductor_lab.debug.judge.cases import Cases
+from inductor_lab.debug.judge.cases import Arguments, Cases, arguments_of_case
 from inductor_lab.debug.judge.correctness import Checked, check_all, stopped_text
-from inductor_lab.debug.judge.expected import expected
+from inductor_lab.debug.judge.expected import expected, with_leaves
 from inductor_lab.debug.judge.remote_call import RemoteCall, same_bits
 from inductor_lab.debug.judge.speed import OWN, Speed, measure, shared_folder
 from inductor_lab.debug.judge.verdict import JudgeVerdict
@@ -44,6 +45,7 @@ def judge(
     cases: Sequence[Any],
     *,
     name: str = "",
+    gradients: bool = False,
     seconds: Seconds | None = 1.0,
     limit: Seconds = 120.0,
 ) -> JudgeVerdict:
@@ -51,15 +53,16 @@ def judge(
 
     `candidate` is a text, a path to a `.py` or `.cpp` file, a Python function, or a `Candidate`;
     `name` is the function in a text or a file (`"candidate"` if empty).  `cases` are examples of
-    arguments, each a tuple; more cases are derived from them.  The first one is timed for about
-    `seconds` (None: not at all).  The candidate has `limit` seconds for everything.
+    arguments, each a tuple or `lab.case(x, dim=1)`; more cases are derived from them.  With
+    `gradients` the gradients of floating-point arguments are judged too.  The first case is timed
+    for about `seconds` (None: not at all).  The candidate has `limit` seconds for everything.
 
     Raises BadArguments if there is no case, the reference fails on one, or the reference is random;
     NotRunnable if the reference cannot be timed.
     """
     with Judge() as courtroom:
-        return courtroom.judge(reference, candidate, cases, name=name, seconds=seconds,
-                               limit=limit)  # fmt: skip
+        return courtroom.judge(reference, candidate, cases, name=name, gradients=gradients,
+                               seconds=seconds, limit=limit)  # fmt: skip
 
 
 class Judge:
@@ -91,15 +94,20 @@ class Judge:
         cases: Sequence[Any],
         *,
         name: str = "",
+        gradients: bool = False,
         seconds: float | None = 1.0,
         limit: float = 120.0,
         tell: Tell = lambda text: None,
     ) -> JudgeVerdict:
         """The verdict about one candidate (see `lab.judge`); `tell` is called with the progress."""
         text = candidate_of(candidate, name)
-        examples = [one if isinstance(one, tuple) else (one,) for one in cases]
-        _check_reference(reference, examples)
-        made = Cases(examples, secrets.randbits(62), lambda args: _accepts(reference, args))
+        if gradients and text.language == "cpp":
+            what = "a function in C++ has no gradients"
+            raise BadArguments(what, todo="give a Python function, such as an autograd.Function")
+        examples = [arguments_of_case(one) for one in cases]
+        applied = Applied(reference, secrets.randbits(62) if gradients else None)
+        _check_reference(applied, examples)
+        made = Cases(examples, secrets.randbits(62), lambda args: _accepts(applied, args))
         gpu = any(one.is_cuda for one in pytree.tree_leaves(examples)
                   if isinstance(one, torch.Tensor))  # fmt: skip
         if gpu and confinable():
@@ -109,15 +117,15 @@ class Judge:
         argument = {"candidate": text.as_data(), "gpu": gpu, "threads": torch.get_num_threads()}
         notes = () if confinable() else (NOT_CONFINED,)
         with self.fresh.start(BEGIN, argument, limits, CLASSES, self.hidden) as process:
-            verdict = _judged(reference, process, made, text, gpu, limit, tell)
+            verdict = _judged(applied, process, made, text, gpu, limit, tell)
             verdict = replace(verdict, notes=notes)
             if verdict.accepted and seconds is not None and not gpu:
                 tell("timing")
-                return self._timed(verdict, reference, process, made, seconds)
+                return self._timed(verdict, applied, process, made, seconds)
             return verdict
 
     def _timed(
-        self, verdict: JudgeVerdict, reference: Callable[..., Any], process: Process,
+        self, verdict: JudgeVerdict, reference: Applied, process: Process,
         cases: Cases, seconds: float,
     ) -> JudgeVerdict:  # fmt: skip
         try:
@@ -139,12 +147,13 @@ NOT_CONFINED = ("this machine has no Landlock: the candidate's process could rea
                 "the source of the reference")  # fmt: skip
 
 
-def _check_reference(reference: Callable[..., Any], examples: Sequence[tuple[Any, ...]]) -> None:
+def _check_reference(reference: Applied, examples: Sequence[Arguments]) -> None:
     if not examples:
         raise BadArguments("there is no case to judge", todo="give cases=[(x, y)]")
     for number, args in enumerate(examples):
         try:
-            first, second = (pytree.tree_leaves(reference(*copies(args))) for _ in range(2))
+            function, inputs, _ = with_leaves(reference, args)
+            first, second = (pytree.tree_leaves(function(*copies(inputs))) for _ in range(2))
         except Exception as error:
             what = f"the reference fails on case {number}: {type(error).__name__}: {error}"
             raise BadArguments(what, todo="give arguments that it computes") from error
@@ -155,7 +164,7 @@ def _check_reference(reference: Callable[..., Any], examples: Sequence[tuple[Any
             raise BadArguments(what, todo="give a function without random numbers")
 
 
-def _accepts(reference: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+def _accepts(reference: Applied, args: Arguments) -> bool:
     """Does the reference compute this case, also for the judge's comparison?"""
     try:
         expected(reference, args)
@@ -165,14 +174,15 @@ def _accepts(reference: Callable[..., Any], args: tuple[Any, ...]) -> bool:
 
 
 def _judged(
-    reference: Callable[..., Any], process: Process, cases: Cases, candidate: Candidate,
+    reference: Applied, process: Process, cases: Cases, candidate: Candidate,
     gpu: bool, limit: float, tell: Tell,
 ) -> JudgeVerdict:  # fmt: skip
     found: list[Checked] = []
     tell("starting the candidate")
     try:
         process.begin()
-        for each in check_all(reference, RemoteCall(process, gpu), cases.all()):
+        remote = RemoteCall(process, gpu, reference.gradients)
+        for each in check_all(reference, remote, cases.all()):
             found.append(each)
             tell(f"case {len(found)}: {each.result}")
     except Raised as raised:  # before there is a function
@@ -185,7 +195,7 @@ def _judged(
 
 
 def _bounded(
-    verdict: JudgeVerdict, reference: Callable[..., Any], args: tuple[Any, ...], roof: Ceilings
+    verdict: JudgeVerdict, reference: Applied, args: Arguments, roof: Ceilings
 ) -> JudgeVerdict:
     """Reject what is faster than the machine can move the bytes."""
     bound = least_seconds(least_bytes(reference, args), roof)

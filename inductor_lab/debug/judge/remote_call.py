@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.judge.cases import Arguments
 from inductor_lab.debug.judge.guarded import Edge
 from inductor_lab.debug.judge.serve_candidate import MARK
 from inductor_lab.debug.untrusted import Process, Stopped
@@ -27,7 +28,7 @@ class Layout:
     storages: list[torch.Tensor]
 
     @staticmethod
-    def of(args: Sequence[Any]) -> Layout:
+    def of(args: Any) -> Layout:
         """`storages` are views of the arguments' memory, as bytes."""
         numbers: dict[int, int] = {}
         storages: list[torch.Tensor] = []
@@ -44,7 +45,7 @@ class Layout:
             tensors.append(place)
             return f"{MARK}{len(tensors) - 1}"
 
-        arguments = pytree.tree_map_only(torch.Tensor, mark, tuple(args))
+        arguments = pytree.tree_map_only(torch.Tensor, mark, args)
         return Layout(arguments, tensors, storages)
 
     def request(self) -> dict[str, Any]:
@@ -55,22 +56,25 @@ class Layout:
 class RemoteCall:
     """Calls the candidate, and notes what is not visible in its results.
 
+    gradients  the seed of `Applied`
     shares   of the last call: the storage that each result shares; -1 for none
     changed  whether a result of an earlier call has changed since it was returned
     """
 
     process: Process
     gpu: bool
+    gradients: int | None = None
     results: Results = ()
     shares: list[int] = field(default_factory=list)
     changed: bool = False
     _last: list[Any] = field(default_factory=list)
 
-    def __call__(self, args: Sequence[Any], edge: Edge, pattern: int) -> Any:
+    def __call__(self, args: Arguments, edge: Edge, pattern: int) -> Any:
         layout = Layout.of(args)
         request = layout.request() | {
             "storages": [one.cpu() for one in layout.storages], "edge": edge, "pattern": pattern,
-            "gpu": self.gpu, "results": [(list(shape), dtype) for shape, dtype in self.results],
+            "gpu": self.gpu, "gradients": self.gradients,
+            "results": [(list(shape), dtype) for shape, dtype in self.results],
         }  # fmt: skip
         answer = self.process.run(f"{SERVED}:call", self.process.root, request)
         results, storages = _checked(answer, layout.storages)
@@ -113,15 +117,17 @@ def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
     return bool(torch.equal(one, two))
 
 
-def names_of(function: Callable[..., Any], args: Sequence[Any]) -> list[str]:
+def names_of(function: Callable[..., Any], args: Arguments) -> list[str]:
     """A name for each tensor of the arguments: that of the parameter, where it is known."""
     try:
         parameters = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
         parameters = []
+    positional, by_keyword = args
+    named = [(parameters[n] if n < len(parameters) else f"argument {n}", one)
+             for n, one in enumerate(positional)]  # fmt: skip
     found: list[str] = []
-    for number, arg in enumerate(args):
-        name = parameters[number] if number < len(parameters) else f"argument {number}"
+    for name, arg in [*named, *by_keyword.items()]:
         leaves = [leaf for leaf in pytree.tree_leaves(arg) if isinstance(leaf, torch.Tensor)]
         alone = isinstance(arg, torch.Tensor)
         found += [name if alone else f"{name}[{n}]" for n in range(len(leaves))]

@@ -19,6 +19,7 @@ import torch
 from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 from inductor_lab.compiler.runtime.toolchain.shared_library import LIBRARY, SOURCE
 from inductor_lab.compiler.torch_door.torch_api import pytree
+from inductor_lab.debug.judge.applied import Applied
 from inductor_lab.debug.judge.guarded import Guarded, fill_gpu_memory, fill_new_memory
 
 FILE = "<candidate>"
@@ -58,10 +59,11 @@ class CppFunction:
         self.results: Sequence[tuple[Any, torch.dtype]] = ()
         self.takes: list[tuple[torch.dtype, int]] = []
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function on contiguous tensors, with dtypes and numbers of axes as in the first
         call; raises ValueError for others."""
-        tensors = [leaf for leaf in pytree.tree_leaves(args) if isinstance(leaf, torch.Tensor)]
+        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs))
+                   if isinstance(leaf, torch.Tensor)]  # fmt: skip
         if not all(one.is_contiguous() for one in tensors):
             raise ValueError("a C++ candidate takes contiguous tensors")
         self.takes = self.takes or [(one.dtype, one.dim()) for one in tensors]
@@ -92,7 +94,7 @@ def call(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     arguments = arguments_of(request, storages)
     if isinstance(function, CppFunction):
         function.results = request["results"]
-    returned = function(*arguments)
+    returned = Applied(function, request["gradients"])(*arguments)
     leaves = pytree.tree_leaves(returned)
     owners = {one.untyped_storage()._cdata: n for n, one in enumerate(storages)}
     shares = [owners.get(one.untyped_storage()._cdata, -1) if _is_plain(one) else -1
@@ -161,6 +163,7 @@ def timed_calls(function: Any, request: dict[str, Any]) -> list[Any]:
     Returns the dtype and shape of each result.
     """
     memory, layouts = _Shared.memory, []
+    applied = Applied(function, request["gradients"])
     if isinstance(function, CppFunction):
         function.results = request["results"]
     for place in request["calls"]:
@@ -169,7 +172,7 @@ def timed_calls(function: Any, request: dict[str, Any]) -> list[Any]:
             if count else torch.empty(0, dtype=torch.uint8)
             for at, count in place["storages"]
         ]  # fmt: skip
-        returned = function(*arguments_of(request, storages))
+        returned = applied(*arguments_of(request, storages))
         found = [leaf for leaf in pytree.tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
         for result, (at, count) in zip(found, place["results"], strict=True):
             if count and result.numel() * result.element_size() == count:
@@ -185,10 +188,10 @@ class Nothing:
     def __init__(self, results: Sequence[tuple[Any, torch.dtype]]) -> None:
         self.results = tuple(torch.ones(shape, dtype=dtype) for shape, dtype in results)
 
-    def __call__(self, *_: Any) -> Any:
+    def __call__(self, *_: Any, **__: Any) -> Any:
         return self.results
 
 
 def timed_nothing(request: dict[str, Any]) -> list[Any]:
     """The same calls of a function that computes nothing."""
-    return timed_calls(Nothing(request["results"]), request)
+    return timed_calls(Nothing(request["results"]), request | {"gradients": None})

@@ -17,7 +17,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from inductor_lab.bench.timing import Timings
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.precision import judge
+from inductor_lab.debug.judge.applied import Applied
 from inductor_lab.debug.judge.cases import Arguments, Cases
 from inductor_lab.debug.judge.expected import expected
 from inductor_lab.debug.judge.remote_call import SERVED, Layout, Results
@@ -111,9 +112,13 @@ class Plan:
     places: list[dict[str, Any]]
     results: Results
     written: list[int]
+    gradients: int | None
 
     @staticmethod
-    def of(calls: Sequence[Arguments], results: Results, written: list[int], room: int) -> Plan:
+    def of(
+        calls: Sequence[Arguments], results: Results, written: list[int], gradients: int | None,
+        room: int,
+    ) -> Plan:  # fmt: skip
         """Places at random offsets, so that no address says anything."""
         layouts = [Layout.of(args) for args in calls]
         sizes = [[one.numel() for one in layout.storages] for layout in layouts]
@@ -127,12 +132,14 @@ class Plan:
                 found.append((at, count))
                 at += _aligned(count)
             places.append({"storages": found[: len(own)], "results": found[len(own) :]})
-        return Plan(layouts, places, results, written)
+        return Plan(layouts, places, results, written, gradients)
 
     def request(self) -> dict[str, Any]:
         layout = self.layouts[0]
         results = [(list(shape), dtype) for shape, dtype in self.results]
-        return layout.request() | {"calls": self.places, "results": results}
+        return layout.request() | {
+            "calls": self.places, "results": results, "gradients": self.gradients,
+        }  # fmt: skip
 
 
 def _calls(took: float, empty: float) -> int:
@@ -152,7 +159,7 @@ def _aligned(count: int) -> int:
 
 
 def measure(
-    reference: Callable[..., Any], process: Process, cases: Cases, seconds: float,
+    reference: Applied, process: Process, cases: Cases, seconds: float,
     folder: Path, server: int,
 ) -> Speed:  # fmt: skip
     """Time the calls of the first example, for about `seconds`."""
@@ -167,19 +174,18 @@ def measure(
     room = min(SHARED_BYTES, 4 * MOST_CALLS * call_bytes + (1 << 16))
     with (
         tempfile.TemporaryDirectory(dir=shared_folder()) as own,
-        copy_of_this_process(reference, Limits(REFERENCE_LIMIT), CLASSES) as peer,
+        copy_of_this_process(reference.function, Limits(REFERENCE_LIMIT), CLASSES) as peer,
     ):
         peer.begin()
         base = Timed(peer, room, Path(own), Tree(peer.keeper))
         mine = Timed(process, room, folder, Tree(server, keepers=True))
         spreads = [kept.spread.get(f"result {n}") for n in range(len(kept.results))]
         allowed = [float(x.max()) if x is not None and x.numel() else 0.0 for x in spreads]
-        return _Rounds(base, mine, cases, args, kept.results, written, room, allowed).run(
-            seconds, call_bytes
-        )
+        return _Rounds(base, mine, cases, args, kept.results, written, reference.gradients, room,
+                       allowed).run(seconds, call_bytes)  # fmt: skip
 
 
-def _is_written(reference: Callable[..., Any], args: Arguments, number: int) -> bool:
+def _is_written(reference: Applied, args: Arguments, number: int) -> bool:
     copied = pytree.tree_map_only(torch.Tensor, torch.clone, args)
     layout = Layout.of(copied)
     if number >= len(layout.storages):
@@ -207,6 +213,7 @@ class _Rounds:
     args: Arguments
     results: Results
     written: list[int]
+    gradients: int | None
     room: int
     allowed: list[float]
 
@@ -253,7 +260,7 @@ class _Rounds:
     def _round(self, calls: int, back: bool = False) -> tuple[float, dict[str, float], str]:
         """Seconds of nothing, of both functions, and what is wrong with the candidate's results."""
         fresh = [self.cases.redrawn(self.args) for _ in range(calls)]
-        plan = Plan.of(fresh, self.results, self.written, self.room)
+        plan = Plan.of(fresh, self.results, self.written, self.gradients, self.room)
         took: dict[str, float] = {}
         found: dict[str, list[Any]] = {}
         empty = 0.0
@@ -287,7 +294,7 @@ class _Rounds:
                 spread = torch.full(shape, self.allowed[number], dtype=torch.float64)
                 mine, base = (x.view(dtype).view(shape) for x in (one, two))
                 judged = judge(mine, base, None, spread)
-                if not judged.right:
+                if not judged.right and judged.kind != "sign of zero":
                     return f"in a timed call, result {number} is {judged}"
         return self._wrong_arguments(got[2], peer[2])
 

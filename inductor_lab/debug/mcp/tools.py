@@ -195,6 +195,8 @@ TOOLS: tuple[Tool, ...] = (
           FUNCTION, ARGS,
           Parameter("name", NAME, "The candidate's function (default candidate).", "--name"),
           Parameter("seconds", SECONDS, "Seconds for timing (default 1).", "--seconds"),
+          Parameter("gradients", FLAG, "Judge the gradients of the arguments too.", "--gradients",
+                    "flag"),
           Parameter("no_timing", FLAG, "Check only the results.", "--no-timing", "flag"),
           Parameter("limit", SECONDS, "Seconds for the candidate (default 120).", "--limit"))),
     Tool("recompiles", "recompiles",
