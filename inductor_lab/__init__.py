@@ -39,7 +39,7 @@ _HOMES = {
     "override": "api.override",
     "compare": "stock.compare",
     "compiles": "contracts.contract",
-    "diff": "debug.diff.run_diff",
+    "diff": "debug.diff.diff",
     "read_trace": "stock.trace_log",
     "recompiles": "debug.recompiles.watch_recompiles",
     "release_memory": "compiler.accelerators",

@@ -1,11 +1,12 @@
-"""The result of `lab.diff`: the first stage that differs, with both runs side by side."""
+"""The results of `lab.diff`: the first stage that differs, with both runs side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from inductor_lab.debug.diff.rank_diff import RankChange, RankDiff, listed
 from inductor_lab.debug.diff.run_diff import MOST_LINES, Change, RunDiff
-from inductor_lab.notebook.language import say
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.markup import Tree, element, written
 from inductor_lab.widgets.page import bench_style, debug_style
 from inductor_lab.widgets.text_diff import STYLE, sides_tree
@@ -16,12 +17,42 @@ MOST_CHANGES = 50
 
 def run_diff_html(found: RunDiff) -> str:
     """HTML for a cell's output; readable without a script."""
-    body = element("div", {"class": "lab-bench"}, *_parts(found))
+    return _page(_heading(say("{old} and {new}", old=found.old, new=found.new)), *_parts(found))
+
+
+def rank_diff_html(found: RankDiff) -> str:
+    """The ranks that differ from the others, each group with its first difference."""
+    return _page(_heading(found.name), *_rank_parts(found))
+
+
+def _page(*parts: Tree) -> str:
+    body = element("div", {"class": "lab-bench"}, *parts)
     return f"<style>{bench_style()}{debug_style()}{STYLE}</style>{written(body)}"
 
 
+def _heading(text: str) -> Tree:
+    return element("h1", {}, text)
+
+
+def _rank_parts(found: RankDiff) -> Iterator[Tree]:
+    ranks, others = len(found.equal), [r for each in found.changes for r in each.ranks]
+    verdict = say("The {n} ranks are equal.", n=ranks)
+    if others:
+        verdict = say("{ranks}: not equal to {others}", ranks=listed(others),
+                      others=listed(found.equal))  # fmt: skip
+    yield element("p", {"class": "lab-verdict"}, verdict)
+    for change in found.changes:
+        yield from _rank_change(change)
+
+
+def _rank_change(change: RankChange) -> Iterator[Tree]:
+    yield element("h2", {}, listed(change.ranks))
+    for sentence in filter(None, (change.out_of_step, change.collectives)):
+        yield element("p", {}, translate(sentence))
+    yield from _parts(change.run)
+
+
 def _parts(found: RunDiff) -> Iterator[Tree]:
-    yield element("h1", {}, say("{old} and {new}", old=found.old, new=found.new))
     yield element("p", {"class": "lab-verdict"}, _verdict(found))
     if found.versions[0] != found.versions[1] and all(found.versions):
         yield element("p", {}, " → ".join((f"torch {found.versions[0]}", found.versions[1])))

@@ -16,6 +16,7 @@ from inductor_lab.compiler.codegen.kernel import Code, HostProgram, Kernel
 from inductor_lab.debug.advice.advise import Advice
 from inductor_lab.debug.backends import Backends
 from inductor_lab.debug.blame.blame_result import Blame
+from inductor_lab.debug.diff.rank_diff import RankDiff
 from inductor_lab.debug.diff.run_diff import RunDiff
 from inductor_lab.debug.explore.steps import Steps
 from inductor_lab.debug.explore.what_if import Comparison
@@ -45,7 +46,7 @@ from inductor_lab.widgets.plots import picture_of, static_pictures
 from inductor_lab.widgets.profile import profile_html
 from inductor_lab.widgets.ranks import ranks_html, timeline_html
 from inductor_lab.widgets.recompiles import recompiles_html
-from inductor_lab.widgets.run_diff import run_diff_html
+from inductor_lab.widgets.run_diff import rank_diff_html, run_diff_html
 from inductor_lab.widgets.side_by_side import side_by_side_html
 from inductor_lab.widgets.step_memory import memory_chart, memory_html
 from inductor_lab.widgets.svg import picture_svg
@@ -152,6 +153,7 @@ PAGES: dict[type, Callable[[Any], str]] = {
     Recompiles: recompiles_html,
     Advice: advice_html,
     RunDiff: run_diff_html,
+    RankDiff: rank_diff_html,
     Ablation: ablation_html,
     Ranks: ranks_html,
     Timeline: timeline_html,

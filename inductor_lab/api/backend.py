@@ -157,7 +157,8 @@ def inspect(
         graphs=graphs,
         seconds=dict(watch.seconds),
         phases=in_order((*watch.phases, *record.phases)),
-        target=chosen.target, result=result, compiled=compiled, call=call,
+        target=chosen.target, torch_version=str(torch.__version__),
+        result=result, compiled=compiled, call=call,
     )  # fmt: skip
 
 

@@ -245,6 +245,7 @@ class Record(Shown):
     seconds       compile time by phase (`"forward.lower"`); see also `capture.seconds`
     phases        when each phase of TorchDynamo and inductor_lab ran, in seconds since the call
     target        the machine that it was compiled for without running, or None
+    torch_version  the version of torch that it was compiled with; "" if it is unknown
     call_seconds  the median time of the call while `measure` timed its kernels
     result        the result of the inspected call (live)
     compiled      the compiled function, which can be called (live)
@@ -258,6 +259,7 @@ class Record(Shown):
     seconds: Mapping[str, float]
     phases: tuple[Phase, ...] = ()
     target: str | None = None
+    torch_version: str = ""
     call_seconds: float = 0.0
     result: Any = field(default=None, metadata={"live": True})
     compiled: Callable[..., Any] | None = field(default=None, metadata={"live": True})

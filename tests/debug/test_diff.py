@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch._inductor import config  # noqa: TID251
 
 import inductor_lab as lab
 from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
+from inductor_lab.debug.diff.run_stages import _text_lines
 from tests.saved.schemas import valid
 from tests.stock.faulty_stock import FAULTS
 
@@ -175,7 +176,7 @@ def test_a_change_is_located_at_its_stage(name: str) -> None:
     assert found and found.first is not None, str(found)
     assert found.first.stage == seeded.stage, str(found)
     assert any(line.startswith(("+", "-")) for line in found.first.lines)
-    assert f"the {seeded.stage} differs" in str(found) and valid(found.to_dict())["differs"]
+    assert f"the {seeded.stage} differ" in str(found) and valid(found.to_dict())["differs"]
 
 
 # ---- trace logs --------------------------------------------------------------------------------
@@ -231,3 +232,19 @@ def test_bad_runs_are_refused(tmp_path: Path) -> None:
     found = inspected(torch.add, inputs())
     with pytest.raises(BadArguments, match="no process 'rank7'"):
         lab.diff(found, found, processes=("rank7", "rank7"))
+    with pytest.raises(BadArguments, match="not the log of several processes"):
+        lab.diff(found)
+
+
+def test_gpus_are_numbered_in_the_order_in_which_they_appear() -> None:
+    code = "with torch.cuda._DeviceGuard({a}):\n  x = empty(device='cuda:{a}')\n  y = f('cuda:{b}')"
+    first, second = (_text_lines(code.format(a=a, b=b)) for a, b in ((0, 1), (3, 2)))
+    assert first == second != _text_lines(code.format(a=0, b=0))
+
+
+def test_compilations_name_the_version_of_torch(tmp_path: Path) -> None:
+    old = inspected(torch.add, inputs())
+    assert lab.load(old.save(tmp_path / "old.lab.json")).torch_version == torch.__version__
+    found = lab.diff(replace(old, torch_version="2.11.0"), old)
+    assert found.versions == ("2.11.0", torch.__version__) and not found
+    assert f"torch 2.11.0 -> {torch.__version__}" in str(found)

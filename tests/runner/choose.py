@@ -42,6 +42,7 @@ NEVER = {
     "tests/course/test_hub.py": "a JupyterHub",
     "tests/course/test_nbgrader.py": "nbgrader's commands",
     "tests/course/test_site.py": "builds the site",
+    "tests/debug/test_rank_diff.py": "its fixtures start process groups",
     "tests/distributed/test_training.py": "its fixtures train with two and four processes",
     "tests/end_to_end/test_missing_names.py": "its fixture compiles in a process for each name",
     "tests/end_to_end/test_override.py::test_each_run_has_the_results_of_its_own_compiler":

@@ -11,10 +11,12 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.debug.advice.advise import Advice, Verified
+from inductor_lab.debug.diff.rank_diff import RankChange, RankDiff
 from inductor_lab.debug.diff.run_diff import Change, RunDiff
 from inductor_lab.widgets.markup import inside, text_of
 from inductor_lab.widgets.run_diff import MOST_CHANGES
 from inductor_lab.widgets.text_diff import diff_tree, sides_tree
+from tests.saved.schemas import valid
 
 DIFF = "--- a.py\n+++ a.py\n@@ -1,3 +1,3 @@\n def f(x):\n--- x < 1\n+    return x"
 EDIT = Verified(("dynamic=True", "mark"), ("sizes are dynamic", "the size is marked"), DIFF, 1, 2)
@@ -22,6 +24,12 @@ ADVICE = Advice("loop", 8, 7, {"step": 20}, (EDIT, replace(EDIT, compiles=2)), 5
 LINES = ("--- old", "+++ new", "@@ -1 +1 @@", " same", "-a < b", "-c", "+d", "@@ -9 +9 @@", "+e")
 CHANGE = Change("f 0/0", "g 0/0", "captured graph", LINES, ("forward kernels",), ("guards",))
 RUNS = RunDiff("before", "after", (CHANGE, CHANGE), 3, ("h 0/1",), (), ("2.12", "2.13"), (1, 2))
+
+IDS = ("compile ids are out of step from compile 1: rank0 compiles f as 0/0; "
+       "rank2 compiles g as 0/0")  # fmt: skip
+COLLECTIVE = ("collective 2 differs, so the ranks can deadlock: rank0 starts none; "
+              "rank2 starts all_reduce(f32[4], 'sum', '0')")  # fmt: skip
+RANKS = RankDiff("log", ("rank0", "rank1"), (RankChange(("rank2",), IDS, COLLECTIVE, RUNS),))
 
 
 @pytest.fixture
@@ -77,6 +85,14 @@ def test_equal_runs_and_runs_with_other_compiles() -> None:
     assert "Only one run has some of the compiles." in alone
 
 
+def test_ranks_that_differ(request: pytest.FixtureRequest) -> None:
+    valid(RANKS.to_dict(), keep=request.config.getoption("--update-golden"))
+    said = words(RANKS._repr_html_())
+    assert "rank2: not equal to rank0, rank1" in said and "2 of 5 compiles differ" in said
+    assert IDS in said and "collective 2 differs" in said
+    assert "The 2 ranks are equal." in words(replace(RANKS, changes=())._repr_html_())
+
+
 def test_two_compilations_of_stock_differ_in_a_cell() -> None:
     x = torch.ones(8)
     first, second = (lab.inspect(f, x, compiler="stock")
@@ -111,3 +127,6 @@ def test_the_pages_in_chinese(chinese: None) -> None:
     assert "5 次编译中有 2 次不同" in said and "第一个不同的阶段是捕获的图" in said
     assert "前向 kernel" in said
     assert "采用最好的修改：1 次" in words(ADVICE._repr_html_())
+    said = words(RANKS._repr_html_())
+    assert "从第 1 次编译起，编译编号不一致：rank0 把 f 编译为 0/0；rank2 把 g 编译为 0/0" in said
+    assert "各 rank 可能死锁：rank0 发起 none" in said

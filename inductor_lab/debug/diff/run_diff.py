@@ -1,9 +1,4 @@
-"""`lab.diff(old, new)`: where two runs differ first.
-
-```
-lab.diff(lab.inspect(f, x), lab.inspect(g, x))        # two compilations, ours or stock's
-lab.diff("trace_before", "trace_after")               # two folders of TORCH_TRACE
-```
+"""Two runs, compared compile by compile: the first stage that differs.
 
 The compiles of both runs are aligned by function.  For each pair the result has the first stage
 that differs, with a diff of its lines.  Later stages that differ too are its consequences: they are
@@ -15,24 +10,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from inductor_lab.api.arguments import checked
 from inductor_lab.compiler.base.display import Shown, counted
-from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
-from inductor_lab.compiler.records import Record
-from inductor_lab.debug.diff.run_stages import CompileRun, Stage, compiles_of
-from inductor_lab.debug.explore.what_if import Comparison
+from inductor_lab.debug.diff.run_stages import CompileRun, Stage
 from inductor_lab.saved.documents import comparison_types
 from inductor_lab.saved.documents.kinds import document
-from inductor_lab.stock.stock_compilation import StockCompilation
-from inductor_lab.stock.trace_log import TraceLog, read_trace
 
 MOST_LINES = 40
 """Maximum number of lines of a diff in the printed text."""
-Run = Record | StockCompilation | TraceLog
 
 
 @dataclass(frozen=True)
@@ -56,7 +42,8 @@ class Change:
     def __str__(self) -> str:
         name = self.old if self.old == self.new else f"{self.old} -> {self.new}"
         more = len(self.lines) - MOST_LINES
-        text = [f"{name}: the {self.stage} differs", *self.lines[:MOST_LINES]]
+        verb = "differ" if self.stage.endswith("s") else "differs"
+        text = [f"{name}: the {self.stage} {verb}", *self.lines[:MOST_LINES]]
         text += [f"... {counted(more, 'more line')}"] * (more > 0)
         if self.consequences:
             text.append(f"consequences: {', '.join(self.consequences)}")
@@ -112,26 +99,31 @@ class RunDiff(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON (docs/json.md)."""
-        return document(comparison_types.RunDiff(
-            id="run_diff",
+        return document(self.data())
+
+    def data(self, prefix: str = "") -> comparison_types.RunDiff:
+        """The data without a schema; a larger document needs a prefix for the ids."""
+        return comparison_types.RunDiff(
+            id=f"{prefix}run_diff",
             summary=repr(self),
             kind="run_diff",
             old=self.old,
             new=self.new,
             differs=bool(self),
-            changes=[_change(each, number) for number, each in enumerate(self.changes)],
+            changes=[_change(each, f"{prefix}change:{number}")
+                     for number, each in enumerate(self.changes)],
             equal=self.equal,
             only_old=list(self.only_old),
             only_new=list(self.only_new),
             versions=list(self.versions),
             seconds=list(self.seconds),
             numbers={what: [old, new] for what, old, new in self.numbers},
-        ))  # fmt: skip
+        )  # fmt: skip
 
 
-def _change(change: Change, number: int) -> comparison_types.StageChange:
+def _change(change: Change, ident: str) -> comparison_types.StageChange:
     return comparison_types.StageChange(
-        id=f"change:{number}",
+        id=ident,
         summary=str(change).partition("\n")[0],
         kind="stage_change",
         old=change.old,
@@ -143,22 +135,10 @@ def _change(change: Change, number: int) -> comparison_types.StageChange:
     )
 
 
-@checked
-def diff(old: Any, new: Any, *, processes: tuple[str, str] | None = None) -> RunDiff:
-    """Compare two runs, and find the first stage that differs in each compile.
-
-    old, new    compilations (`lab.inspect`, ours or stock's), trace logs (`lab.read_trace`), or
-                paths of saved compilations, trace files and folders of TORCH_TRACE
-    processes   for logs of several processes: the process of each that is compared (`"rank0"`); by
-                default all are
-
-    Numbers of nodes, names of symbols, addresses and folders may differ between equal runs: they
-    are not compared, and neither are times.  A stage that one run does not report is not compared.
-    Raises UnreadableFile for a path that is neither.
-    """
-    runs = [_opened(run) for run in (old, new)]
-    which = processes or (None, None)
-    before, after = (_compiles(run, each) for run, each in zip(runs, which, strict=True))
+def compare_compiles(
+    names: tuple[str, str], before: Sequence[CompileRun], after: Sequence[CompileRun], **facts: Any
+) -> RunDiff:
+    """Compare the compiles of two runs; `facts` are other fields of the result."""
     changes, equal, matched = [], 0, set[int]()
     for first, second in _aligned(before, after):
         matched |= {id(first), id(second)}
@@ -167,63 +147,13 @@ def diff(old: Any, new: Any, *, processes: tuple[str, str] | None = None) -> Run
             equal += 1
         else:
             changes.append(change)
-    names = _names(old, new, runs, which)
     return RunDiff(
         *names, tuple(changes), equal,
         tuple(each.label for each in before if id(each) not in matched),
         tuple(each.label for each in after if id(each) not in matched),
-        (_version(runs[0]), _version(runs[1])),
-        (sum(each.seconds for each in before), sum(each.seconds for each in after)),
-        _numbers(*runs),
+        seconds=(sum(each.seconds for each in before), sum(each.seconds for each in after)),
+        **facts,
     )  # fmt: skip
-
-
-def _numbers(old: Run, new: Run) -> tuple[tuple[str, str, str], ...]:
-    """What generated code costs; compile times are in `seconds`."""
-    if not (isinstance(old, Record) and isinstance(new, Record)):
-        return ()
-    return tuple(row for row in Comparison(old, new).rows if row[0] != "compile seconds")
-
-
-def _compiles(run: Run, process: str | None) -> tuple[CompileRun, ...]:
-    found = tuple(compiles_of(run, process))
-    known = {each.process for each in run.compiled} if isinstance(run, TraceLog) else set()
-    if process is not None and process not in known:
-        there = ", ".join(sorted(known - {""})) or "a single process"
-        raise BadArguments(f"the run has no process {process!r}", todo=f"it has {there}")
-    return found
-
-
-def _opened(run: Any) -> Run:
-    if isinstance(run, Run):
-        return run
-    if not isinstance(run, str | PathLike):
-        what = f"{type(run).__name__} is not a run"
-        raise BadArguments(what, todo="give a compilation, a trace log, or a path of one")
-    path = Path(run)
-    if path.suffix == ".json":
-        from inductor_lab.api.compilation import load
-
-        loaded = load(path)
-        if isinstance(loaded, Run):
-            return loaded
-        raise UnreadableFile(f"{path} holds {type(loaded).__name__}", todo="give a compilation")
-    return read_trace(path)
-
-
-def _names(
-    old: Any, new: Any, runs: Sequence[Run], which: Sequence[str | None]
-) -> tuple[str, str]:
-    """Distinct names of the two runs: their paths, processes or functions."""
-    found = []
-    for given, run, process in zip((old, new), runs, which, strict=True):
-        name = Path(given).name if isinstance(given, str | PathLike) else run.name
-        found.append(f"{name} {process}" if process else name)
-    return ("old", "new") if found[0] == found[1] else (found[0], found[1])
-
-
-def _version(run: Run) -> str:
-    return getattr(run, "torch_version", "")
 
 
 def _aligned(

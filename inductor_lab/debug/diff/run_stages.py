@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -35,13 +35,16 @@ _ENDS = {"placeholder": "input", "output": "output"}
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SYMBOL = re.compile(r"\b([su])\d+\b")
+_GPU = re.compile(r"(\bcuda:|\bdevice=|\b_DeviceGuard\(|\bset_device\(|\bstream\(?)(\d+)\b")
 _NOISE = (
     (re.compile(r"^# AOT ID: .*"), "# AOT ID"),
     (re.compile(r"\b0x[0-9a-f]{6,}\b|\b\d{9,}\b"), "#"),
     (re.compile(r"\b[a-z2-7]{40,}\b|\b[0-9a-f]{32,}\b"), "#"),
     (re.compile(r"(?<![\w.])/(?:[\w.+#-]+/)+"), ".../"),
+    (re.compile(r"\b__builtins_dict___\d+\b"), "__builtins__"),
 )
-"""Numbers of compiles, addresses and ids of objects, names of cached files, folders."""
+"""Numbers of compiles, addresses and ids of objects, names of cached files, folders, TorchDynamo's
+numbered name for the builtins."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,16 @@ class Stage:
 class CompileRun:
     """One captured graph of a run, or a compile without a graph.
 
-    key       the function, and its file if that is known: what is the same in both runs
-    label     how this run names it: the function and the compile id
-    seconds   compile time; 0 if it is unknown
-    stages    reads the stages; a log is read only then
+    key         the function, and its file if that is known: what is the same in both runs
+    label       how this run names it: the function and the compile id
+    compile_id  TorchDynamo's id; "" if it is unknown
+    seconds     compile time; 0 if it is unknown
+    stages      reads the stages; a log is read only then
     """
 
     key: str
     label: str
+    compile_id: str
     seconds: float
     stages: Callable[[], tuple[Stage, ...]]
 
@@ -71,12 +76,13 @@ class CompileRun:
 def compiles_of(run: Any, process: str | None = None) -> Iterator[CompileRun]:
     """The compiles of a compilation or of a trace log, in their order.
 
-    With `process` (`"rank0"`), only those of one process of a log.
+    With `process` (`"rank0"`), only those of one process of a log.  Without, the process is a part
+    of each key: a rank is compared with the same rank of another run.
     """
     if isinstance(run, TraceLog):
         for found in run.compiled:
             if process in (None, found.process):
-                yield from _of_entry(run, found)
+                yield _of_entry(run, found, found.process if process is None else "")
         return
     yield from _of_compilation(run)
 
@@ -88,16 +94,16 @@ def _of_compilation(run: Record | StockCompilation) -> Iterator[CompileRun]:
     for graph, at in zip(graphs, _compile_ids(run), strict=True):
         function = functions.get(at) or run.name
         yield CompileRun(
-            _key(function).replace(run.name, THE_FUNCTION), f"{function} {at}".strip(), seconds,
-            partial(_ordered_stages, run.capture, graph, at),
+            function_key(function).replace(run.name, THE_FUNCTION), f"{function} {at}".strip(), at,
+            seconds, partial(_ordered_stages, run.capture, graph, at),
         )  # fmt: skip
         seconds = 0.0
     if not graphs:
         events = Stage("TorchDynamo", _events(run.capture, ""))
-        yield CompileRun(THE_FUNCTION, run.name, seconds, lambda: (events,))
+        yield CompileRun(THE_FUNCTION, run.name, "", seconds, lambda: (events,))
 
 
-def _key(function: str) -> str:
+def function_key(function: str) -> str:
     """`torch_dynamo_resume_in_f_at_12`, the code after a graph break of f, without its line."""
     return _RESUMED.sub(r"\1 after a graph break", function)
 
@@ -109,9 +115,9 @@ def _compile_ids(run: Record | StockCompilation) -> list[str]:
     return known
 
 
-def _of_entry(log: TraceLog, found: Compiled) -> Iterator[CompileRun]:
+def _of_entry(log: TraceLog, found: Compiled, process: str) -> CompileRun:
     file = re.split(r"[/\\]", found.where.file)[-1] if found.where else ""
-    key = f"{_key(found.function)} {file}".strip()
+    key = f"{process} {function_key(found.function)} {file}".strip()
 
     def stages() -> tuple[Stage, ...]:
         opened: StockCompilation = log[found.key]
@@ -124,7 +130,8 @@ def _of_entry(log: TraceLog, found: Compiled) -> Iterator[CompileRun]:
         known.append(Stage("cache", found.caches))
         return ordered(known)
 
-    yield CompileRun(key, f"{found.function} {found.key}".strip(), found.seconds, stages)
+    label = f"{found.function} {found.key}".strip()
+    return CompileRun(key, label, found.compile_id, found.seconds, stages)
 
 
 def ordered(stages: Iterable[Stage]) -> tuple[Stage, ...]:
@@ -192,8 +199,9 @@ def _breaks_and_recompiles(
 
 def _guards(capture: Capture, at: str) -> tuple[str, ...]:
     """The guards about the user's code, sorted: their order means nothing."""
+    names = _Names()
     known = {
-        f"{guard.kind}: {_plain(readable_source(guard.code))}"
+        f"{guard.kind}: {names.numbered(_plain(readable_source(guard.code)))}"
         for guard in capture.guards
         if (guard.source or guard.span) and at in ("", guard.compile_id)
     }
@@ -206,7 +214,7 @@ def graph_lines(graph: FxGraph) -> tuple[str, ...]:
         %2 = aten.add.Tensor(%0, %1)  f32[8, 4] (4, 1)
     """
     numbers = {node.name: f"%{number}" for number, node in enumerate(graph.nodes)}
-    symbols: dict[str, str] = {}
+    names = _Names()
     lines = []
     for number, node in enumerate(graph.nodes):
         given = _NAME.sub(lambda name: numbers.get(name[0], name[0]), node.args)
@@ -214,21 +222,33 @@ def graph_lines(graph: FxGraph) -> tuple[str, ...]:
         called = f"{numbers.get(first, first)}.{rest}" if dot else first
         target = _ENDS.get(node.op, called)
         facts = f"  {node.tensor} ({', '.join(node.tensor.stride)})" if node.tensor else ""
-        lines.append(_renamed(_plain(f"%{number} = {target}({given}){facts}"), symbols))
+        lines.append(names.numbered(_plain(f"%{number} = {target}({given}){facts}")))
     return tuple(lines)
 
 
 def _text_lines(text: str) -> tuple[str, ...]:
-    symbols: dict[str, str] = {}
-    return tuple(_renamed(_plain(line), symbols) for line in text.splitlines() if line.strip())
+    names = _Names()
+    return tuple(names.numbered(_plain(line)) for line in text.splitlines() if line.strip())
 
 
-def _renamed(line: str, symbols: dict[str, str]) -> str:
-    """The line with symbols of sizes numbered in the order in which they appear."""
-    def new(found: re.Match[str]) -> str:
-        return symbols.setdefault(found[0], f"{found[1]}{len(symbols)}")
+@dataclass(frozen=True)
+class _Names:
+    """Numbers for symbols of sizes and for GPUs, in the order in which they appear.
 
-    return _SYMBOL.sub(new, line)
+    Each rank has a GPU of its own, and the same code runs on another one.
+    """
+
+    symbols: dict[str, str] = field(default_factory=dict)
+    gpus: dict[str, str] = field(default_factory=dict)
+
+    def numbered(self, line: str) -> str:
+        return _GPU.sub(self._gpu, _SYMBOL.sub(self._symbol, line))
+
+    def _symbol(self, found: re.Match[str]) -> str:
+        return self.symbols.setdefault(found[0], f"{found[1]}{len(self.symbols)}")
+
+    def _gpu(self, found: re.Match[str]) -> str:
+        return f"{found[1]}{self.gpus.setdefault(found[2], str(len(self.gpus)))}"
 
 
 def _plain(text: str) -> str:

@@ -40,11 +40,13 @@ def add_commands(commands: Any, json: list[argparse.ArgumentParser]) -> None:
                          help="0 to 1: how much may be kept for the backward")  # fmt: skip
 
     diff = commands.add_parser(
-        "diff", parents=json, help="the first stage at which two compilations or trace logs differ"
-    )
+        "diff", parents=json,
+        help="the first stage at which two compilations, two trace logs or the ranks of one differ",
+    )  # fmt: skip
     saved = "FILE:FUNCTION, a file that `explain --save` wrote, or a folder or .log of TORCH_TRACE"
     diff.add_argument("before", help=saved)
-    diff.add_argument("function", metavar="after", help=saved)
+    diff.add_argument("function", metavar="after", nargs="?",
+                      help=f"{saved}; without it, the ranks of the log BEFORE are compared")
     diff.add_argument("--args", help="a Python expression: the tuple of arguments")
     diff.add_argument("--stock", action="store_true", help="compile with stock torch.compile")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if they differ")
@@ -98,11 +100,11 @@ def _what_if(given: argparse.Namespace) -> Answer:
 
 
 def _diff(given: argparse.Namespace) -> Answer:
-    from inductor_lab.debug.diff.run_diff import diff
+    from inductor_lab.debug.diff.diff import diff
 
     compiler = "stock" if given.stock else "inductor_lab"
-    runs = [path if _is_log(path) else inspected(given, path, compiler=compiler)
-            for path in (given.before, given.function)]  # fmt: skip
+    paths = filter(None, (given.before, given.function))
+    runs = [path if _is_log(path) else inspected(given, path, compiler=compiler) for path in paths]
     found = diff(*runs)
     return Answer(str(found), found, FAILED if found and given.exit_code else SUCCESS)
 

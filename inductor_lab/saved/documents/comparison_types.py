@@ -83,6 +83,34 @@ class RunDiff(Item):
     """Kernels, bytes and so on of two compilations of inductor_lab, each before and after."""
 
 
+class RankChange(TypedDict):
+    """Ranks that are equal to each other, and differ from the reference."""
+
+    ranks: list[str]
+    """The ranks."""
+    out_of_step: str
+    """The first compile whose id or function differs; "" if there is none."""
+    collectives: str
+    """The first collective that differs; "" if there is none."""
+    run: RunDiff
+    """The first of these ranks, compared with the reference."""
+
+
+class RankDiff(Item):
+    """The ranks of one run, compared with each other."""
+
+    kind: Literal["rank_diff"]
+    """The kind of the document."""
+    name: str
+    """The name of the trace log."""
+    differs: bool
+    """Whether a rank differs."""
+    equal: list[str]
+    """The largest group of equal ranks; the first is the reference."""
+    changes: list[RankChange]
+    """The other groups."""
+
+
 class EditedKernel(Item):
     """The run of an edited kernel."""
 

@@ -50,6 +50,7 @@ KINDS: Mapping[str, type] = {
     "operation": kernel_types.Operation,
     "outline": command_types.Outline,
     "part": compile_types.Part,
+    "rank_diff": comparison_types.RankDiff,
     "recompiles": tool_types.Recompiles,
     "run_diff": comparison_types.RunDiff,
     "stage": tool_types.Stage,
