@@ -6,6 +6,7 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._sympy.functions import FloorDiv, IntTrueDiv, Mod
 
 from inductor_lab.compiler.ir.index import (
     ZERO,
@@ -17,6 +18,7 @@ from inductor_lab.compiler.ir.index import (
     hint,
     is_integer_size,
     linear,
+    never_equal,
     product,
     within,
 )
@@ -251,3 +253,15 @@ def test_zero_as_a_float_is_not_an_integer() -> None:
     assert sympy.Float(0.0).is_integer
     assert not is_integer_size(sympy.Float(0.0))
     assert is_integer_size(sympy.Integer(0))
+
+
+def test_only_functions_with_integer_results_are_integers() -> None:
+    assert is_integer_size(FloorDiv(n, 3)) and is_integer_size(Mod(n, 3) + 1)
+    assert not is_integer_size(IntTrueDiv(n, 2)) and not is_integer_size(n + IntTrueDiv(n, 2))
+
+
+def test_ranges_that_touch_are_never_equal() -> None:
+    i = Index.of(AXES[0])
+    assert never_equal([i], [i + 4]) and never_equal([i + 4], [i])
+    assert not never_equal([i], [i + 3]) and not never_equal([i + 3], [i])
+    assert never_equal([i, i], [i, i + 4]) and not never_equal([], [])

@@ -108,6 +108,18 @@ def test_bitcast():
 def test_fma_rounds_once():
     a, b = 1 + 2**-12, 1 - 2**-12
     assert apply("fma", f32, [a], [b], [-1.0]).item() == -(2.0**-24)
+    assert apply("fma", f64, [3.0], [5.0], [-1.0]).item() == 14.0
+
+
+@pytest.mark.parametrize("length", range(1, 10))
+def test_binary_search_finds_every_position(length):
+    """Also the end, if no element is large enough."""
+    boundaries, probes = torch.arange(length) * 2, torch.arange(-1, 2 * length + 1)
+    axis, point = Axis("r0", length), Axis("i0", len(probes))
+    reached = Op("ge", (Load("x", (Index.of(axis),), i64), Load("p", (Index.of(point),), i64)), b8)
+    nest = Reduction("found", (point,), (axis,), "bisect", reached)
+    found = run_nest(nest, {"x": boundaries, "p": probes})
+    assert found.tolist() == torch.searchsorted(boundaries, probes).tolist()
 
 
 # ---- random numbers --------------------------------------------------------------------------

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from inductor_lab.compiler.ir.index import Axis, Index
+from inductor_lab.compiler.ir.program import Layout
 from inductor_lab.compiler.lower import tensor
-from inductor_lab.compiler.lower.tensor import TensorValue, identity
+from inductor_lab.compiler.lower.tensor import TensorValue, identity, is_within_storage
 from tests.lower.lowering import Lowered, assert_same, program_of
 
 VIEWS: dict[str, Callable[[torch.Tensor], Any]] = {
@@ -137,3 +138,16 @@ def test_as_strided_needs_a_known_storage() -> None:
     actual = lowered.aot(lambda x: x.as_strided((3, 3), (6, 2)) + 1)(x)
     assert_same(actual, x.as_strided((3, 3), (6, 2)) + 1)
     assert lowered.externs()["aten.as_strided_copy.default"] == 1
+
+
+@pytest.mark.parametrize("size, stride, offset, inside", [
+    ((4,), (1,), 2, True), ((2, 2), (2, 1), 2, True),
+    ((4,), (1,), 1, False),  # before the storage
+    ((4,), (1,), 3, False),  # beyond its end
+    ((5,), (1,), 2, False), ((2,), (4,), 2, False),
+])  # fmt: skip
+def test_a_view_is_within_its_storage_at_both_ends(
+    size: tuple[int, ...], stride: tuple[int, ...], offset: int, inside: bool
+) -> None:
+    storage = Layout((2, 2), (2, 1), offset=2)
+    assert is_within_storage(Layout(size, stride, offset), storage) is inside

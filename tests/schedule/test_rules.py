@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, reduce
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -336,3 +337,10 @@ def test_same_device():
     assert reasons(on_devices("cpu", "cpu"), "buf0", "buf1") == {}
     refused = reasons(on_devices("cpu", "cuda:0"), "buf0", "buf1")
     assert refused == {"same_device": "buf0 is on cpu, buf1 on cuda:0"}
+
+
+def test_a_pair_that_saves_nothing_is_refused() -> None:
+    pair = SimpleNamespace(merged=object(), saved=0)
+    assert PROFIT["bytes_saved"](pair) == "it saves no memory traffic"
+    pair.saved = 1
+    assert PROFIT["bytes_saved"](pair) is None
