@@ -4,6 +4,7 @@
 A third of the programs has float32 inputs, a third bfloat16, a third float16; half of them have
 gradients.  If blame reports a fault, the results of stock are compared with eager mode by the rule
 of `tests/fuzz/check.py`, which shares nothing with blame: the fault is a false one if they agree.
+That rule ignores the sign of a zero, which is compared here if blame reports it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from dataclasses import replace
 import torch
 
 import inductor_lab as lab
-from inductor_lab.debug.isolate import run_isolated
+from inductor_lab.debug.isolate import Tell, run_isolated
 from tests.fuzz.blame import given
-from tests.fuzz.check import found_with, is_comparable, jumps, known
+from tests.fuzz.check import found_with, is_comparable, jumps, known, results
 from tests.fuzz.program import Program, tensors_of
 from tests.fuzz.run import draw
 from tests.fuzz.shrink import said
@@ -83,8 +84,9 @@ def verdict(program: Program, gradients: bool) -> tuple[str, str]:
         return "error", f"blame raises {said(error)}\n{program}"
     if found.fault is None:
         return found.verdict, ""
-    wrong = difference(program, gradients)
-    if wrong:
+    judged = found.fault.judged
+    of_zero = judged is not None and judged.kind == "sign of zero"
+    if difference(program, gradients) or (of_zero and signs_differ(program, gradients)):
         return f"stock is wrong: {found.fault.stage}", ""
     return "false", f"{found}\n{program}"
 
@@ -96,6 +98,22 @@ def difference(program: Program, gradients: bool) -> str:
         return "the results depend on roundings"
     ended = run_isolated(lambda tell: found_with("inductor", [call], gradients, False), LIMIT)
     return str(ended.value or "") if ended.how == "returned" else str(ended)
+
+
+def signs_differ(program: Program, gradients: bool) -> bool:
+    """Does a zero of stock have another sign than in eager mode?"""
+
+    def work(tell: Tell) -> bool:
+        compiled = torch.compile(program.function())
+        pairs = zip(*(results(fn, program.make(), gradients)
+                      for fn in (program.function(), compiled)), strict=True)  # fmt: skip
+        return any(
+            bool(((a == 0) & (b == 0) & (a.signbit() != b.signbit())).any())
+            for a, b in pairs if isinstance(a, torch.Tensor) and a.is_floating_point()
+        )  # fmt: skip
+
+    ended = run_isolated(work, LIMIT)
+    return ended.how == "returned" and bool(ended.value)
 
 
 def blame_programs(count: int, seed: int, show: bool = False) -> tuple[Counter[str], list[str]]:

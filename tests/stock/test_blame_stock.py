@@ -18,6 +18,8 @@ from torch._inductor import config  # noqa: TID251
 
 import inductor_lab as lab
 from inductor_lab.cli import main
+from inductor_lab.stock.blame import stock_analysis
+from inductor_lab.stock.blame.stock_analysis import StockAnalysis
 from tests.stock.blamed_programs import PROGRAMS
 from tests.stock.faulty_stock import FAULTS, chain, inputs, text_edited
 
@@ -107,6 +109,34 @@ def test_an_unknown_compiler_is_refused() -> None:
 
 def with_branches(x: torch.Tensor) -> torch.Tensor:
     return torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (x,)) + 1
+
+
+def written_in_place(x: torch.Tensor) -> torch.Tensor:
+    y = x.max()
+    torch._foreach_mul_([x], 2)
+    return y
+
+
+def test_unused_results_of_an_operator_in_place_are_not_read() -> None:
+    found = lab.blame(written_in_place, torch.ones(9), compiler="stock")
+    assert found.fault is None and found.verdict == "right", str(found)
+
+
+def test_checks_that_fail_are_no_fault_of_stock(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(analysis: StockAnalysis) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(StockAnalysis, "run", fail)
+    found = lab.blame(torch.sin, torch.ones(9), compiler="stock")
+    assert found.fault is None and found.verdict == "unknown", str(found)
+    assert "the call could not be checked: raised KeyError" in str(found)
+
+
+def test_a_graph_that_does_not_run_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stock_analysis, "_left", lambda module, given: [][0])
+    found = lab.blame(chain, *inputs(), compiler="stock")
+    assert found.fault is None, str(found)
+    assert "IndexError" in str([row for row in found.stages if row.verdict == "unknown"])
 
 
 def test_a_wrapper_with_branches_is_unknown() -> None:

@@ -26,6 +26,7 @@ from inductor_lab.stock.blame.stock_site import StockSite
 
 COMPILE_LIMIT = 5.0
 """Times `limit` that compiling and all checks of one call may take."""
+CHECKS = "checks"
 CALLED_OFTEN = "the function is called a few times, in a process of its own"
 
 
@@ -45,7 +46,7 @@ def blame_stock(
     def work(tell: Tell) -> Blame:
         tell("compile")
         seen = watch_with(site, fn, args, kwargs, options)
-        tell("checks")
+        tell(CHECKS)
         return verdict_of(name, seen, [StockAnalysis(each, limit) for each in seen.sites])
 
     ended = run_isolated(work, limit * COMPILE_LIMIT)
@@ -64,6 +65,9 @@ def _ended(name: str, ended: Ended) -> Blame:
     verdict = verdicts[ended.how]
     stage = str(ended.messages[-1]) if ended.messages else "compile"
     says = str(ended).strip().split("\n")[0]
+    if ended.how == "raised" and stage == CHECKS:  # stock has compiled the call
+        row = StageRow("all", stage, "unknown", f"the call could not be checked: {says}")
+        return Blame(name, "unknown", None, (row,), notes=(CALLED_OFTEN,))
     fault = Fault(verdict, "all", stage, says)
     row = StageRow("all", stage, verdict, says)
     return Blame(name, verdict, fault, (row,), notes=(CALLED_OFTEN,))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,7 +143,12 @@ class StockRecord:
 
 
 def _copy_with_inner(module: GraphModule) -> GraphModule:
+    """A copy that runs: stock makes some operators write in place, which then return None, and
+    leaves the unused nodes that read their results."""
     copied = torch_api.copy_of(module)
+    for node in tuple(copied.graph.find_nodes(op="call_function", target=operator.getitem)):
+        if not node.users:
+            copied.graph.erase_node(node)
     for name, child in module.named_children():
         if isinstance(child, GraphModule):
             setattr(copied, name, _copy_with_inner(child))

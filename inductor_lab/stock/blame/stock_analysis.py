@@ -57,7 +57,7 @@ class StockAnalysis(Findings[StockSite]):
 
     def _not_compiled(self, error: Exception) -> Fault:
         """Stock raised; where it was lowering a node, that node is named."""
-        says = f"{type(error).__name__}: {error}".strip().split("\n")[0]
+        says = _first_line(error)
         self.row(self.where, "compile", "raises", says)
         lowered = self.site.record.lowered
         module = lowered.graph.owning_module if lowered is not None else None
@@ -82,7 +82,7 @@ class StockAnalysis(Findings[StockSite]):
         try:
             got: Outcome = run()
         except Exception as error:
-            says = f"{type(error).__name__}: {str(error).strip().split(chr(10))[0]}"
+            says = _first_line(error)
             self.row(self.where, stage, "raises" if self.failed else "unknown", says)
             return Fault("raises", self.where, stage, says) if self.failed else None
         judged = self.reference.judge(got)
@@ -158,10 +158,20 @@ class StockAnalysis(Findings[StockSite]):
     def _chain(self, place: str, chain: Sequence[Snapshot], given: Sequence[Any]) -> Fault | None:
         """The first pass after which a result is another."""
         where = self.where if place in ("pre_grad", "joint") else f"{self.where}.{place}"
-        before = _left(chain[0].module, given)
-        for snapshot in chain[1:]:
-            after = _left(snapshot.module, given)
-            wrong = _changed(after, before)
+        before = None
+        for snapshot in chain:
+            try:
+                after = _left(snapshot.module, given)
+            except Exception as error:
+                says = _first_line(error)
+                self.row(where, snapshot.label, "raises" if self.failed else "unknown", says)
+                if self.failed:
+                    return Fault("raises", where, snapshot.label, says)
+                continue
+            before, earlier = after, before
+            if earlier is None:
+                continue
+            wrong = _changed(after, earlier)
             if wrong is not None and self.failed:
                 says = f"{wrong[0]} is another value after the pass: {wrong[1]}"
                 self.row(where, snapshot.label, "wrong", says)
@@ -172,7 +182,6 @@ class StockAnalysis(Findings[StockSite]):
                 )  # fmt: skip
             self.row(where, snapshot.label, "unknown" if wrong else "right",
                      str(wrong[1]) if wrong else "no result changes")  # fmt: skip
-            before = after
         return None
 
     # ---- kernels and the wrapper ---------------------------------------------------------------
@@ -231,6 +240,10 @@ class StockAnalysis(Findings[StockSite]):
             says += f"; not compared: {', '.join(dict.fromkeys(not_compared))}"
         verdict: Verdict = "right" if len(not_compared) < max(len(kernels), 1) else "unknown"
         self.row(where, "kernel", verdict, says)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip()}".split("\n")[0]
 
 
 def _left(module: GraphModule, given: Sequence[Any]) -> tuple[Outcome, Outcome | None]:
