@@ -22,6 +22,7 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.bench.demo.programs import PROGRAMS
+from inductor_lab.debug.diff.run_diff import Change
 from tests.versions import FOLDER, PAGE, RELEASES, ROOT, Refused, environment, split
 
 COMPILERS = ("inductor_lab", "stock")
@@ -66,9 +67,14 @@ def first_stage(old: Path, new: Path) -> tuple[str, str]:
         found = lab.diff(old, new)
     except Exception as error:
         return f"fails: {type(error).__name__}", str(error)
-    stages = list(dict.fromkeys(change.stage for change in found.changes))
+    stages = list(dict.fromkeys(", ".join(_stages(change)) for change in found.changes))
     alone = [f"only in one: {name}" for name in (*found.only_old, *found.only_new)]
     return ", ".join(stages + alone) or "equal", str(found)
+
+
+def _stages(change: Change) -> tuple[str, ...]:
+    """The first stage, and the next one after guards: a version may guard library code too."""
+    return (change.stage, *(change.consequences[:1] if change.stage == "guards" else ()))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -242,6 +242,21 @@ def test_gpus_are_numbered_in_the_order_in_which_they_appear() -> None:
     assert first == second != _text_lines(code.format(a=0, b=0))
 
 
+def test_numbered_names_of_objects_are_equal() -> None:
+    guards = "check(__builtins_dict___{n}['str'], 9), check(_14045078103638{n}_c1{n}.Tensor, 9)"
+    assert _text_lines(guards.format(n=2)) == _text_lines(guards.format(n=3))
+
+
+def test_imports_of_a_host_program_are_not_compared() -> None:
+    found = inspected(chain, inputs(), "stock")
+    (graph,) = found.graphs
+    part = graph.forward
+    line = replace(part.host.lines[0], text="assert_more = torch._C._dynamo.guards.assert_more")
+    host = replace(part.host, lines=(line, *part.host.lines))
+    other = replace(found, graphs=(replace(graph, forward=replace(part, host=host)),))
+    assert str(host) != str(part.host) and not lab.diff(found, other)
+
+
 def test_compilations_name_the_version_of_torch(tmp_path: Path) -> None:
     old = inspected(torch.add, inputs())
     assert lab.load(old.save(tmp_path / "old.lab.json")).torch_version == torch.__version__

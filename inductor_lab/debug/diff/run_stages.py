@@ -42,9 +42,12 @@ _NOISE = (
     (re.compile(r"\b[a-z2-7]{40,}\b|\b[0-9a-f]{32,}\b"), "#"),
     (re.compile(r"(?<![\w.])/(?:[\w.+#-]+/)+"), ".../"),
     (re.compile(r"\b__builtins_dict___\d+\b"), "__builtins__"),
+    (re.compile(r"_\d{9,}_c\d+\b"), "_#"),
 )
 """Numbers of compiles, addresses and ids of objects, names of cached files, folders, TorchDynamo's
-numbered name for the builtins."""
+numbered names for the builtins and for objects."""
+_DEFINITION = ("def ", "class ", "@", " ")
+"""How lines of functions begin; the imports before them differ between versions of torch."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,8 @@ def _part_stages(part: CompiledPart | StockPart) -> Iterator[Stage]:
     if after is not None:
         yield Stage(f"{name} passes", graph_lines(after))
     yield Stage(f"{name} kernels", _text_lines("\n".join(map(str, kernels))))
-    yield Stage(f"{name} host program", _text_lines(str(part.host)))
+    functions = (line for line in str(part.host).splitlines() if line.startswith(_DEFINITION))
+    yield Stage(f"{name} host program", _text_lines("\n".join(functions)))
 
 
 def _events(capture: Capture, at: str) -> tuple[str, ...]:
