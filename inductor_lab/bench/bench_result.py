@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch.utils.benchmark import Measurement
+from torch.utils.benchmark.utils.common import TaskSpec
+
 from inductor_lab.api.arguments import checked
 from inductor_lab.bench.machine import Ceilings, Machine
 from inductor_lab.bench.timing import Timings
@@ -204,6 +208,16 @@ class BenchResult(Measured):
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON (docs/json.md)."""
         return document(_benchmark(self, "benchmark"))
+
+    def measurements(self) -> dict[str, Measurement]:
+        """The samples of each contender, for `Compare` of `torch.utils.benchmark`."""
+        return {
+            name: Measurement(1, list(seconds), TaskSpec(
+                self.work, "", label=self.title, sub_label=self.work, description=name,
+                num_threads=torch.get_num_threads(),
+            ))
+            for name, seconds in self.timings.seconds.items()
+        }  # fmt: skip
 
     @property
     def timed(self) -> bool:

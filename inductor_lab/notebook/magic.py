@@ -1,4 +1,5 @@
-"""The magics: `%%compile` for a cell, and `%lab_graph`, `%lab_code`, `%lab_reset`, `%lab_doctor`.
+"""The magics: `%%compile` for a cell, `%compile` for an expression, `%lab_graph`, `%lab_code`,
+`%lab_reset`, `%lab_doctor`.
 
 The cell behaves as without the magic, except that compiled functions compute the values.
 """
@@ -14,9 +15,10 @@ import torch
 from IPython.core.error import UsageError
 from IPython.core.magic import (
     Magics,
-    cell_magic,
+    line_cell_magic,
     line_magic,
     magics_class,
+    no_var_expand,
     output_can_be_silenced,
 )
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
@@ -30,6 +32,7 @@ from inductor_lab.compiler.base.options import MODES, Options
 from inductor_lab.debug.recompiles.watch_recompiles import recompiles
 from inductor_lab.notebook.calls import Explorers, Inspected
 from inductor_lab.notebook.cell import run_calling
+from inductor_lab.notebook.completion import complete_options
 from inductor_lab.notebook.variables import compiled_functions_go_first
 
 LAST = "_lab"
@@ -60,6 +63,8 @@ Magic = TypeVar("Magic", bound=Callable[..., Any])
 def register(shell: Any) -> None:
     """Add the magics to an IPython shell."""
     shell.register_magics(LabMagics)
+    for name in ("%compile", "%%compile"):
+        shell.set_hook("complete_command", complete_options, str_key=name)
     compiled_functions_go_first(shell)
 
 
@@ -98,17 +103,19 @@ ARGUMENTS = (
              help="also keep the compilation in this variable (it is always in _lab)"),
     argument("arguments", nargs=argparse.REMAINDER,
              help="names of what to compile, such as net or opt.step; or arguments for the last "
-                  "function defined in the cell, such as torch.randn(8), 3"),
+                  "function defined in the cell, such as torch.randn(8), 3; of %%compile in a "
+                  "line: the expression to run"),
 )
-"""Of `%%compile`."""
+"""Of `%%compile` and `%compile`."""
 
 
 @magics_class
 class LabMagics(Magics):
     """All magics of inductor_lab."""
 
-    @decorated(magic_arguments(), *ARGUMENTS, output_can_be_silenced, cell_magic("compile"))
-    def compile(self, line: str, cell: str) -> Any:
+    @decorated(magic_arguments(), *ARGUMENTS, output_can_be_silenced, no_var_expand,
+               line_cell_magic("compile"))
+    def compile(self, line: str, cell: str | None = None) -> Any:
         """Run the cell, compile the functions that it calls, and show what the compiler did.
 
         Modules and the user's functions are compiled at their first call, each with its own tab; if
@@ -122,9 +129,18 @@ class LabMagics(Magics):
             %%compile -r c torch.randn(1000)
             def f(x):
                 return torch.sin(x) ** 2 + torch.cos(x) ** 2
+
+        A line does the same for one expression:
+
+            %compile --bench f(torch.randn(1000))
         """
         __tracebackhide__ = True
         given = parse_argstring(self.compile, line)
+        names = " ".join(given.arguments)
+        if cell is None:
+            cell, names = names, ""
+            if not cell:
+                raise UsageError("%compile needs an expression, as in %compile f(x)")
         options = Options.make(
             mode=given.mode,
             dynamic=given.dynamic or None,
@@ -138,11 +154,11 @@ class LabMagics(Magics):
                              "shows what stock did")  # fmt: skip
         if given.blame:
             compiler = "stock" if given.stock else "inductor_lab"
-            return self._blame(cell, options, compiler, " ".join(given.arguments))
+            return self._blame(cell, options, compiler, names)
         inspected = Inspected(options)
         try:
             with recompiles() as seen:
-                ran = run_calling(self.shell, cell, inspected, " ".join(given.arguments))
+                ran = run_calling(self.shell, cell, inspected, names)
         except (Exception, KeyboardInterrupt):
             if inspected.failed is not None:
                 _display_below(self.shell, inspected.failed)

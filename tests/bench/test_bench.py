@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch._functorch.config as functorch_config
 from torch._dynamo.utils import counters
+from torch.utils.benchmark import Compare
 
 import inductor_lab as lab
 from inductor_lab.bench.bench_result import APART, BenchResult, roofline_table
@@ -46,6 +47,13 @@ def test_compile_times_and_steady_state_are_separate(whole) -> None:
     assert whole.timings.rounds >= 7 and set(whole.timings.seconds) == {
         "eager", "inductor_lab", "inductor_lab max-autotune"}  # fmt: skip
     assert whole.complete
+
+
+def test_results_are_measurements_of_torch(whole) -> None:
+    found = whole.measurements()
+    assert found.keys() == whole.timings.seconds.keys()
+    assert found["eager"].median == pytest.approx(whole.timings.median_ms("eager") / 1e3)
+    assert "inductor_lab max-autotune" in str(Compare(list(found.values())))
 
 
 def test_a_mode_that_changes_nothing_has_a_note(whole) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
@@ -159,6 +160,7 @@ def test_annotations_are_what_they_are_in_any_cell(shell):
 
 
 AT_EXIT = """
+from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 shell = InteractiveShell.instance()
 shell.run_cell("import torch\\n%load_ext inductor_lab")
@@ -186,3 +188,35 @@ def test_a_compile_error_shows_the_finished_stages(shell, monkeypatch):
     assert "✓ forward.schedule" in html and "✗ forward.codegen" in html
     assert "<mark>" in html and "def forward" in html
     assert not any("Finished stages:" in o.data.get("text/html", "") for o in run(shell, "1")[1].outputs)
+
+
+def test_a_line_compiles_one_expression(shell):
+    run(shell, DEFINE + "def pick(table, x):\n    return table['a'] + wave(x)\n")
+    result, captured = run(shell, "%compile wave(torch.ones(8))")
+    assert result.success and result.result.shape == (8,), captured.stdout
+    assert shell.user_ns["_lab"].name == "wave" and captured.outputs
+    result, _ = run(shell, "%compile --no-fusion -r line pick({'a': torch.ones(2)}, torch.ones(2))")
+    assert result.success and shell.user_ns["line"].after.kernels > 1
+    _, captured = run(shell, "%compile")
+    assert "%compile needs an expression" in captured.stderr + captured.stdout
+
+
+def completed(shell, line):
+    """What Tab offers at the end of a line, as in JupyterLab."""
+    with provisionalcompleter():
+        return [found.text for found in shell.Completer.completions(line, len(line))]
+
+
+@pytest.mark.parametrize("line, expected", [
+    ("%%compile --mo", ["--mode"]), ("%compile --no", ["--no-fusion"]),
+    ("%%compile --mode max", ["max-autotune", "max-autotune-no-cudagraphs"]),
+    ("%compile --mode ", ["default"]),
+])  # fmt: skip
+def test_options_are_completed(shell, line, expected):
+    found = completed(shell, line)
+    assert set(expected) <= set(found) and not any(name.startswith("-h") for name in found)
+
+
+def test_python_names_are_completed_after_the_options(shell):
+    shell.user_ns["waveform"] = 1
+    assert "waveform" in completed(shell, "%compile --bench wave(wavef")
