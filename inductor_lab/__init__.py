@@ -26,6 +26,7 @@ _HOMES = {
     "join": "distributed.join",
     "case": "debug.judge.cases",
     "judge": "debug.judge.judge",
+    "judge_kernel": "debug.judge.judge_kernel",
     "Compilation": "api.compilation",
     "language": "notebook.language",
     "memory": "debug.memory.measure",

@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import FunctionType
 from typing import Any
 
@@ -38,7 +39,9 @@ from inductor_lab.debug.blame.stages import run_graph
 from inductor_lab.debug.compare.precision import Judged, judge
 from inductor_lab.debug.compare.values import copies, widened
 from inductor_lab.debug.explore.steps import Running, steps_of
-from inductor_lab.debug.isolate import Tell, run_isolated
+from inductor_lab.debug.isolate import Tell, can_fork, run_isolated
+from inductor_lab.debug.judge.check_part import judge_part
+from inductor_lab.debug.judge.correctness import Checked
 from inductor_lab.saved.documents import comparison_types, tool_types
 from inductor_lab.saved.documents.kinds import document
 
@@ -59,6 +62,8 @@ class EditedKernel:
     failure  how its run ended, if it did not return (`ended by SIGSEGV`)
     against  the reference: what the results were compared with
     judged   the verdict about each result of its part, in order
+    checked  the cases of the judge: the same call with other values and guarded memory
+    reasons  why the judge rejects it
     timings  seconds of this kernel alone, `"the original"` and `"edited"`, interleaved
     """
 
@@ -68,12 +73,15 @@ class EditedKernel:
     failure: str = ""
     against: str = "eager"
     judged: tuple[Judged, ...] = ()
+    checked: tuple[Checked, ...] = ()
+    reasons: tuple[str, ...] = ()
     timings: Timings = field(default_factory=lambda: Timings({}))
 
     @property
     def right(self) -> bool:
-        """Did it run, and are all results of its part correct?"""
-        return not self.errors and not self.failure and all(j.right for j in self.judged)
+        """Did it run, are all results of its part correct, and does the judge accept it?"""
+        refused = self.errors or self.failure or self.reasons
+        return not refused and all(j.right for j in self.judged)
 
     def to_dict(self) -> dict[str, Any]:
         """The data as JSON (docs/json.md)."""
@@ -92,6 +100,8 @@ class EditedKernel:
             failure=self.failure,
             against=self.against,
             results=[judged.as_data() for judged in self.judged],
+            cases=[each.as_data() for each in self.checked],
+            reasons=list(self.reasons),
             original_seconds=old,
             edited_seconds=new,
             verdict=self.timings.verdict(NEW, OLD) if timed else "",
@@ -106,6 +116,7 @@ class EditedKernel:
         wrong = [(n, j) for n, j in enumerate(self.judged) if not j.right]
         worst = max(self.judged, key=lambda j: j.ulp, default=Judged("equal"))
         lines = [f"wrong: result {n} of {self.part}: {j}" for n, j in wrong]
+        lines += [f"rejected by the judge: {reason}" for reason in self.reasons]
         lines = lines or [f"right: {self.part} agrees with {self.against} ({worst})"]
         if self.timings.rounds:
             times = [duration(self.timings.median_ms(name) / 1e3) for name in (OLD, NEW)]
@@ -131,6 +142,24 @@ def try_kernel(
     after `limit` seconds.  Raises UnknownName for an unknown part or kernel, and NotRunnable for a
     compilation that was loaded from a file.
     """
+    try:
+        attempt = edited_part(compilation, kernel, text, part)
+    except Refused as refused:
+        return EditedKernel(kernel, part, errors=refused.errors)
+    ended = run_isolated(partial(attempt.run, seconds), limit)
+    found = EditedKernel(kernel, part, against=attempt.against)
+    if ended.how != "returned":
+        return replace(found, failure=str(ended))
+    judged, samples = ended.value
+    found = replace(found, judged=judged, timings=Timings(samples))
+    if not found.right or attempt.random or not can_fork():
+        return found
+    with judge_part(attempt, limit) as (verdict, _):
+        return replace(found, reasons=verdict.reasons, checked=verdict.checked)
+
+
+def edited_part(compilation: Record, kernel: str, text: str, part: str) -> EditedPart:
+    """The part of a compilation with an edited kernel; raises Refused, UnknownName, NotRunnable."""
     parts = {running.where: running for running in steps_of(compilation).parts}
     if part not in parts:
         there = ", ".join(parts)
@@ -141,17 +170,7 @@ def try_kernel(
         names = ", ".join(dict.fromkeys(each.name for each in running.part.kernels))
         raise UnknownName(f"{part} has no kernel {kernel!r}", todo=f"there is {names}")
     edited = [replace(each, code=edited_code(text, each.code)) for each in twins]
-    try:
-        function = compiled(edited)
-    except _Refused as refused:
-        return EditedKernel(kernel, part, errors=refused.errors)
-    attempt = _Attempt(running, kernel, function, seconds)
-    ended = run_isolated(attempt.run, limit)
-    found = EditedKernel(kernel, part, against=attempt.against)
-    if ended.how != "returned":
-        return replace(found, failure=str(ended))
-    judged, samples = ended.value
-    return replace(found, judged=judged, timings=Timings(samples))
+    return EditedPart(running, kernel, compiled(edited))
 
 
 def edited_code(text: str, old: Code) -> Code:
@@ -163,14 +182,16 @@ def edited_code(text: str, old: Code) -> Code:
     )
 
 
-class _Refused(Exception):
+class Refused(Exception):
+    """A text that does not compile: lines and messages."""
+
     def __init__(self, errors: Sequence[tuple[int, str]]) -> None:
         super().__init__(errors)
         self.errors = tuple(errors)
 
 
 def compiled(twins: Sequence[Kernel]) -> Callable[..., Any]:
-    """Compile the function of a kernel without any cache; raises _Refused."""
+    """Compile the function of a kernel without any cache; raises Refused."""
     if twins[0].language == "triton":
         return _triton(twins[0])
     toolchain, unit = find_toolchain(), translation_unit(twins)
@@ -180,12 +201,12 @@ def compiled(twins: Sequence[Kernel]) -> Callable[..., Any]:
         source.write_text(str(unit), encoding="utf-8")
         attempt = toolchain.compile(source, folder / LIBRARY)
         if attempt.status != 0:
-            raise _Refused(list(_messages(attempt.output, above)) or [(0, attempt.output[:500])])
+            raise Refused(list(_messages(attempt.output, above)) or [(0, attempt.output[:500])])
         library = Library.load(folder / LIBRARY)
     try:
         return cpp_function(library, twins, {})  # type: ignore[no-any-return]
     except AttributeError:
-        raise _Refused([(0, f"the text has no function {twins[0].name} any more")]) from None
+        raise Refused([(0, f"the text has no function {twins[0].name} any more")]) from None
 
 
 def _messages(output: str, above: int) -> Iterator[tuple[int, str]]:
@@ -203,19 +224,33 @@ def _triton(kernel: Kernel) -> Callable[..., Any]:
         compile(str(kernel.code), kernel.name, "exec")
         return load_kernel(kernel)
     except SyntaxError as error:
-        raise _Refused([(error.lineno or 0, error.msg)]) from None
+        raise Refused([(error.lineno or 0, error.msg)]) from None
     except KeyError:
-        raise _Refused([(0, f"the text has no function {kernel.name} any more")]) from None
+        raise Refused([(0, f"the text has no function {kernel.name} any more")]) from None
 
 
 @dataclass(frozen=True)
-class _Attempt:
+class EditedPart:
     """The original part and the part with the edited function, on the inputs of one call."""
 
     running: Running
     kernel: str
     function: Callable[..., Any]
-    seconds: float
+
+    @property
+    def inputs(self) -> Sequence[Any]:
+        return self.running.inputs
+
+    @property
+    def graph(self) -> Callable[..., Any]:
+        """The graph of the part, in eager mode."""
+        module: Callable[..., Any] = self.running.part.graph.module
+        return module
+
+    @property
+    def edited(self) -> Callable[..., Any]:
+        """The part with the edited function; it returns new values of its inputs."""
+        return replace(self.executable, call=self.program(self.function)).run
 
     @property
     def random(self) -> bool:
@@ -237,17 +272,19 @@ class _Attempt:
         program = names["_program"]  # `call` looks for a profiler (runtime/profiler_events.py)
         return FunctionType(program.__code__, {**names, self.kernel: function})
 
-    def run(self, _: Tell) -> tuple[tuple[Judged, ...], dict[str, tuple[float, ...]]]:
+    def run(
+        self, seconds: float, _: Tell
+    ) -> tuple[tuple[Judged, ...], dict[str, tuple[float, ...]]]:
+        """The verdict about each result of the inspected call, and times if all are right."""
         judged = tuple(self.judged())
         right = all(each.right for each in judged)
-        return judged, self.samples() if right else {}
+        return judged, self.samples(seconds) if right else {}
 
     def judged(self) -> Iterator[Judged]:
         """The verdict about each result and each changed input."""
         given = self.running.inputs
-        edited = replace(self.executable, call=self.program(self.function))
         torch.manual_seed(SEED)
-        results = edited.run(*copies(given))
+        results = self.edited(*copies(given))
         if self.random:
             torch.manual_seed(SEED)
             expected = self.executable.run(*copies(given))
@@ -263,7 +300,7 @@ class _Attempt:
                 truth = None if ran.exact is None else ran.exact.get(name)
                 yield judge(got, peer, truth, ran.spread.get(name))
 
-    def samples(self) -> dict[str, tuple[float, ...]]:
+    def samples(self, seconds: float) -> dict[str, tuple[float, ...]]:
         """Seconds of this kernel in calls of the part, original and edited interleaved."""
         names: Any = self.executable.call.__globals__
         functions = {OLD: names[self.kernel], NEW: self.function}
@@ -272,7 +309,7 @@ class _Attempt:
                  for name, function in functions.items()}  # fmt: skip
         found: dict[str, list[float]] = {name: [] for name in functions}
         given = copies(self.running.inputs)
-        end = time.perf_counter() + self.seconds
+        end = time.perf_counter() + seconds
         for number in itertools.count(-1):
             if number >= FEWEST_ROUNDS and time.perf_counter() > end:
                 break

@@ -10,6 +10,7 @@ and the clock.
 
     candidate.py         the text of a candidate
     cases.py             awkward cases, derived from examples
+    applied.py           a function with its arguments, and its gradients
     serve_candidate.py   the side of the candidate: calls it, and sends its results
     guarded.py           memory that ends at a page which cannot be accessed
     remote_call.py       the side that judges: one call of the candidate
@@ -17,5 +18,7 @@ and the clock.
     correctness.py       every case, compared
     speed.py             interleaved calls, timed by the judge
     tree.py              the processes of a candidate, stopped while it is not called
+    check_part.py        a part of a compilation as a candidate
+    judge_kernel.py      an edited kernel as a candidate
     verdict.py           the result
 """

@@ -72,12 +72,17 @@ def _text_of(leaf: Any) -> str:
 
 
 class Cases:
-    """Cases from examples and a secret.  `accepts` says whether the reference computes a case."""
+    """Cases from examples and a secret.
+
+    accepts  whether the reference computes a case
+    fixed    whether a candidate is for the sizes, strides and dtypes of the examples alone
+    """
 
     def __init__(
-        self, examples: Sequence[Arguments], secret: int, accepts: Callable[[Arguments], bool]
-    ) -> None:
-        self.examples, self.accepts = examples, accepts
+        self, examples: Sequence[Arguments], secret: int, accepts: Callable[[Arguments], bool],
+        fixed: bool = False,
+    ) -> None:  # fmt: skip
+        self.examples, self.accepts, self.fixed = examples, accepts, fixed
         self.draw = random.Random(secret)
         self.generator = torch.Generator().manual_seed(secret)
 
@@ -87,7 +92,8 @@ class Cases:
             yield Case("given", "given", example)
             yield Case("values", "other values", self.redrawn(example))
         for example in self.examples:
-            for case in self._derived(self._small(example)):
+            derived = self._of_these_sizes(example) if self.fixed else self._derived(example)
+            for case in derived:
                 if self.accepts(case.args):
                     yield case
 
@@ -95,12 +101,16 @@ class Cases:
         """The same arguments with other values, of about the same range."""
         return self._mapped(args, lambda one: _like(one, self._values(one, one.shape)))
 
-    def _derived(self, example: Arguments) -> Iterator[Case]:
+    def _of_these_sizes(self, example: Arguments) -> Iterator[Case]:
         for number in range(2):
             yield Case("values", f"other values {number}", self.redrawn(example))
-        yield from self._other_sizes(example)
         special = self._mapped(example, self._special)
         yield Case("special values", "NaN, infinities and zeros", special)
+
+    def _derived(self, given: Arguments) -> Iterator[Case]:
+        example = self._small(given)
+        yield from self._of_these_sizes(example)
+        yield from self._other_sizes(example)
         for name, layout in LAYOUTS.items():
             yield Case("strides", name, self._mapped(self.redrawn(example), layout))
         yield from self._aliases(example)

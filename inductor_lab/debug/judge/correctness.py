@@ -20,6 +20,8 @@ from inductor_lab.debug.judge.expected import Expected, expected, with_leaves
 from inductor_lab.debug.judge.guarded import Edge
 from inductor_lab.debug.judge.remote_call import RemoteCall, names_of, same_bits
 from inductor_lab.debug.untrusted import Raised, Stopped
+from inductor_lab.saved.documents import comparison_types
+from inductor_lab.saved.documents.kinds import finite
 
 WRONG_CASES = 3
 """After so many the candidate is rejected without trying the rest."""
@@ -44,6 +46,13 @@ class Checked:
     message: str = ""
     ulp: float | None = None
     same: bool = True
+
+    def as_data(self) -> comparison_types.JudgedCase:
+        """What documents contain of it."""
+        return comparison_types.JudgedCase(
+            kind=self.kind, case=self.case, result=self.result, message=self.message,
+            ulp=finite(self.ulp), same_bits=self.same,
+        )  # fmt: skip
 
 
 def check_all(

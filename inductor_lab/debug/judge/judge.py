@@ -17,12 +17,13 @@ from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.values import copies
 from inductor_lab.debug.judge.applied import Applied
 from inductor_lab.debug.judge.bound import IMPOSSIBLE, least_bytes, least_seconds
-from inductor_lab.debug.judge.candidate import Candidate, candidate_of
+from inductor_lab.debug.judge.candidate import candidate_of
 from inductor_lab.debug.judge.cases import Arguments, Cases, arguments_of_case
 from inductor_lab.debug.judge.correctness import Checked, check_all, stopped_text
 from inductor_lab.debug.judge.expected import expected, with_leaves
 from inductor_lab.debug.judge.remote_call import RemoteCall, same_bits
 from inductor_lab.debug.judge.speed import OWN, Speed, measure, shared_folder
+from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.judge.verdict import JudgeVerdict
 from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped
 from inductor_lab.debug.untrusted.confine import confinable
@@ -95,19 +96,23 @@ class Judge:
         *,
         name: str = "",
         gradients: bool = False,
+        fixed: bool = False,
         seconds: float | None = 1.0,
         limit: float = 120.0,
         tell: Tell = lambda text: None,
     ) -> JudgeVerdict:
-        """The verdict about one candidate (see `lab.judge`); `tell` is called with the progress."""
+        """The verdict about one candidate (see `lab.judge`).
+
+        With `fixed` it is only for the sizes, strides and dtypes of the cases.  `tell` is called
+        with the progress.
+        """
         text = candidate_of(candidate, name)
         if gradients and text.language == "cpp":
             what = "a function in C++ has no gradients"
             raise BadArguments(what, todo="give a Python function, such as an autograd.Function")
         examples = [arguments_of_case(one) for one in cases]
         applied = Applied(reference, secrets.randbits(62) if gradients else None)
-        _check_reference(applied, examples)
-        made = Cases(examples, secrets.randbits(62), lambda args: _accepts(applied, args))
+        made = cases_of(applied, examples, fixed)
         gpu = any(one.is_cuda for one in pytree.tree_leaves(examples)
                   if isinstance(one, torch.Tensor))  # fmt: skip
         if gpu and confinable():
@@ -117,34 +122,28 @@ class Judge:
         argument = {"candidate": text.as_data(), "gpu": gpu, "threads": torch.get_num_threads()}
         notes = () if confinable() else (NOT_CONFINED,)
         with self.fresh.start(BEGIN, argument, limits, CLASSES, self.hidden) as process:
-            verdict = _judged(applied, process, made, text, gpu, limit, tell)
+            verdict = judged(applied, process, made, text.name, gpu, limit, tell)
             verdict = replace(verdict, notes=notes)
             if verdict.accepted and seconds is not None and not gpu:
                 tell("timing")
-                return self._timed(verdict, applied, process, made, seconds)
+                tree = Tree(self.fresh.server.pid, keepers=True)
+                return timed(verdict, applied, process, made, seconds, process.scratch, tree,
+                             self._roof)  # fmt: skip
             return verdict
 
-    def _timed(
-        self, verdict: JudgeVerdict, reference: Applied, process: Process,
-        cases: Cases, seconds: float,
-    ) -> JudgeVerdict:  # fmt: skip
-        try:
-            found = measure(reference, process, cases, seconds, process.scratch,
-                            self.fresh.server.pid)  # fmt: skip
-        except Raised as raised:
-            found = Speed(wrong=f"in a timed call it raised {raised}")
-        except Stopped as stopped:
-            found = Speed(wrong=stopped_text(stopped, process.limits.seconds))
-        reasons = (found.wrong,) if found.wrong else ()
-        verdict = replace(verdict, timings=found.timings, reasons=reasons)
-        if reasons or not found.timings.rounds:
-            return verdict
+    def _roof(self) -> Ceilings:
         self.roof = self.roof or ceilings()
-        return _bounded(verdict, reference, cases.examples[0], self.roof)
+        return self.roof
 
 
 NOT_CONFINED = ("this machine has no Landlock: the candidate's process could read files, such as "
                 "the source of the reference")  # fmt: skip
+
+
+def cases_of(reference: Applied, examples: Sequence[Arguments], fixed: bool = False) -> Cases:
+    """Cases for a reference, from a new secret.  Raises BadArguments (see `lab.judge`)."""
+    _check_reference(reference, examples)
+    return Cases(examples, secrets.randbits(62), lambda args: _accepts(reference, args), fixed)
 
 
 def _check_reference(reference: Applied, examples: Sequence[Arguments]) -> None:
@@ -173,10 +172,11 @@ def _accepts(reference: Applied, args: Arguments) -> bool:
     return True
 
 
-def _judged(
-    reference: Applied, process: Process, cases: Cases, candidate: Candidate,
-    gpu: bool, limit: float, tell: Tell,
+def judged(
+    reference: Applied, process: Process, cases: Cases, name: str,
+    gpu: bool, limit: float, tell: Tell = lambda text: None,
 ) -> JudgeVerdict:  # fmt: skip
+    """The verdict about the results of a candidate, which `process` offers as its root."""
     found: list[Checked] = []
     tell("starting the candidate")
     try:
@@ -186,12 +186,30 @@ def _judged(
             found.append(each)
             tell(f"case {len(found)}: {each.result}")
     except Raised as raised:  # before there is a function
-        return JudgeVerdict(candidate.name, (f"its text raised {raised}",))
+        return JudgeVerdict(name, (f"its text raised {raised}",))
     except Stopped as stopped:
         reason = stopped_text(stopped, limit)
-        return JudgeVerdict(candidate.name, (reason,), tuple(found))
+        return JudgeVerdict(name, (reason,), tuple(found))
     wrong = tuple(f"{each.case}: {each.message}" for each in found if each.result == "wrong")
-    return JudgeVerdict(candidate.name, wrong, tuple(found))
+    return JudgeVerdict(name, wrong, tuple(found))
+
+
+def timed(
+    verdict: JudgeVerdict, reference: Applied, process: Process, cases: Cases, seconds: float,
+    folder: Path, tree: Tree, roof: Callable[[], Ceilings],
+) -> JudgeVerdict:  # fmt: skip
+    """The verdict with times; `folder` can be written to by the process of the candidate."""
+    try:
+        found = measure(reference, process, cases, seconds, folder, tree)
+    except Raised as raised:
+        found = Speed(wrong=f"in a timed call it raised {raised}")
+    except Stopped as stopped:
+        found = Speed(wrong=stopped_text(stopped, process.limits.seconds))
+    reasons = (found.wrong,) if found.wrong else ()
+    verdict = replace(verdict, timings=found.timings, reasons=reasons)
+    if reasons or not found.timings.rounds:
+        return verdict
+    return _bounded(verdict, reference, cases.examples[0], roof())
 
 
 def _bounded(

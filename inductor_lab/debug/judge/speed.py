@@ -160,7 +160,7 @@ def _aligned(count: int) -> int:
 
 def measure(
     reference: Applied, process: Process, cases: Cases, seconds: float,
-    folder: Path, server: int,
+    folder: Path, tree: Tree,
 ) -> Speed:  # fmt: skip
     """Time the calls of the first example, for about `seconds`."""
     args = cases.examples[0]
@@ -178,7 +178,7 @@ def measure(
     ):
         peer.begin()
         base = Timed(peer, room, Path(own), Tree(peer.keeper))
-        mine = Timed(process, room, folder, Tree(server, keepers=True))
+        mine = Timed(process, room, folder, tree)
         spreads = [kept.spread.get(f"result {n}") for n in range(len(kept.results))]
         allowed = [float(x.max()) if x is not None and x.numel() else 0.0 for x in spreads]
         return _Rounds(base, mine, cases, args, kept.results, written, reference.gradients, room,

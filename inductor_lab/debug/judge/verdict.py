@@ -69,10 +69,7 @@ class JudgeVerdict(Documented):
             id="judgement", summary=str(self).partition("\n")[0], kind="judgement",
             name=self.name, accepted=self.accepted, reasons=list(self.reasons),
             ulp=finite(self.ulp), deterministic=self.deterministic,
-            cases=[comparison_types.JudgedCase(
-                kind=each.kind, case=each.case, result=each.result, message=each.message,
-                ulp=finite(each.ulp), same_bits=each.same,
-            ) for each in self.checked],
+            cases=[each.as_data() for each in self.checked],
             speed=speed, notes=list(self.notes),
         ))  # fmt: skip
 

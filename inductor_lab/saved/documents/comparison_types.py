@@ -111,6 +111,23 @@ class RankDiff(Item):
     """The other groups."""
 
 
+class JudgedCase(TypedDict):
+    """One call of a candidate."""
+
+    kind: str
+    """`given`, or what is awkward: `values`, `sizes`, `strides`, `alias`, `dtypes` and so on."""
+    case: str
+    """The arguments in words."""
+    result: Literal["right", "wrong", "refused"]
+    """What the candidate did; it refuses a case by an exception."""
+    message: str
+    """Why it is wrong, or how it refused; "" otherwise."""
+    ulp: float | None
+    """The worst distance of a result from float64 in ULP; null if nothing was compared."""
+    same_bits: bool
+    """Whether repeated calls gave the same bits."""
+
+
 class EditedKernel(Item):
     """The run of an edited kernel."""
 
@@ -130,29 +147,16 @@ class EditedKernel(Item):
     """What the results were compared with."""
     results: list[Judged]
     """The verdict about each result of the part."""
+    cases: NotRequired[list[JudgedCase]]
+    """The cases of the judge; empty if an earlier check failed or the part has random numbers."""
+    reasons: NotRequired[list[str]]
+    """Why the judge rejects it."""
     original_seconds: float | None
     """The median time of the original kernel; null if it was not timed."""
     edited_seconds: float | None
     """The median time of the edited kernel; null if it was not timed."""
     verdict: str
     """The comparison of the times in words; "" if they were not measured."""
-
-
-class JudgedCase(TypedDict):
-    """One call of a candidate."""
-
-    kind: str
-    """`given`, or what is awkward: `values`, `sizes`, `strides`, `alias`, `dtypes` and so on."""
-    case: str
-    """The arguments in words."""
-    result: Literal["right", "wrong", "refused"]
-    """What the candidate did; it refuses a case by an exception."""
-    message: str
-    """Why it is wrong, or how it refused; "" otherwise."""
-    ulp: float | None
-    """The worst distance of a result from float64 in ULP; null if nothing was compared."""
-    same_bits: bool
-    """Whether repeated calls gave the same bits."""
 
 
 class JudgedSpeed(TypedDict):
