@@ -11,6 +11,7 @@ import ast
 import json
 import operator
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -150,11 +151,17 @@ CACHE_ENTRIES = tuple(
 """The kinds of trace entries that have a reason."""
 
 
+MOST_EARLIER = 32
+"""Earlier entries that a key is compared with: a log may have thousands, with large keys."""
+
+
 class CacheReasons:
-    """Why stock's caches had no entry: the parts of the key that no earlier entry has."""
+    """Why stock's caches had no entry: the parts of the key that differ from the nearest of the
+    last `MOST_EARLIER` entries."""
 
     def __init__(self) -> None:
-        self._earlier: dict[str, list[tuple[str, Mapping[str, str]]]] = {}
+        self._earlier: dict[str, deque[tuple[str, Mapping[str, str]]]] = {}
+        self._first: dict[tuple[str, int], str] = {}
 
     def reasons(self, heard: Iterable[Event]) -> Iterator[str]:
         """One sentence for each miss and bypass, in order."""
@@ -171,7 +178,11 @@ class CacheReasons:
         parts = dict(_component(each) for each in known.get("components") or ())
         if not parts:
             return "missed: torch did not log the parts of its key"
-        earlier = self._earlier.setdefault(cache, [])
+        earlier = self._earlier.setdefault(cache, deque(maxlen=MOST_EARLIER))
+        key = cache, hash(frozenset(parts.items()))
+        same = self._first.setdefault(key, compile_id)
+        if same != compile_id:
+            return f"missed, with the key of {same}: its entry was not stored, or removed"
         nearest: tuple[int, str, list[str]] | None = None
         for other, before in earlier:
             names = sorted(n for n in parts.keys() | before.keys() if parts.get(n) != before.get(n))

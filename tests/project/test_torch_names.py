@@ -27,6 +27,7 @@ from tests.versions import (
     Outcome,
     columns_of,
     counted,
+    on_page,
     tables,
     with_tables,
 )
@@ -190,3 +191,12 @@ def test_the_page_says_what_was_refused_and_what_is_off() -> None:
     assert columns_of(page) == [("2.14.1", "3.13")]
     assert "| bytecode | off: no torch._x |" in page and "| traces | on |" in page
     assert "- torch 9.0.0, Python 3.14: this machine has no Python 3.14." in page
+    assert on_page(page, "2.14.1", "3.13") == ran and on_page(page, "9.0.0", "3.14") == refused
+    assert on_page(page, "2.11.0", "3.11") is None
+
+
+def test_an_area_that_has_not_run_has_a_dash() -> None:
+    ran = Outcome("2.14.1", "3.13", "3.8.0", "", {"bytecode": []}, {"capture": (26, [])})
+    page = with_tables(f"{BEGIN}\n{END}", tables([ran]))
+    assert "| capture | 26 |" in page and "| training | – |" in page
+    assert on_page(page, "2.14.1", "3.13") == ran

@@ -14,7 +14,7 @@ import pytest
 import inductor_lab as lab
 from inductor_lab.compiler.capture.capture import readable_source
 from inductor_lab.compiler.capture.events import Event
-from inductor_lab.stock.trace_causes import CacheReasons, decided
+from inductor_lab.stock.trace_causes import MOST_EARLIER, CacheReasons, decided
 from inductor_lab.stock.trace_log import TraceLog
 from tests.saved.schemas import valid
 
@@ -106,3 +106,18 @@ def test_a_cache_miss_has_a_reason() -> None:
         "fx_graph: missed, with the key of 0/0: its entry was not stored, or removed",
         "fx_graph: bypassed: an unsafe operator",
     ]  # fmt: skip
+
+
+def test_reasons_of_a_cache_keep_few_entries() -> None:
+    def miss(number: int, key: str) -> Event:
+        payload = json.dumps({"components": [f"[{key}] graph: text", "[same] config: text"]})
+        return Event({"artifact": {"name": "fx_graph_cache_miss"}, "frame_id": number,
+                      "frame_compile_id": 0}, payload)  # fmt: skip
+
+    reasons, count = CacheReasons(), 10 * MOST_EARLIER
+    found = list(reasons.reasons(miss(number, str(number)) for number in range(count)))
+    assert found[1] == "fx_graph: missed: differs from 0/0 in graph"
+    assert found[-1].startswith(f"fx_graph: missed: differs from {count - 1 - MOST_EARLIER}/0")
+    (again,) = reasons.reasons([miss(count, "3")])
+    assert again == "fx_graph: missed, with the key of 3/0: its entry was not stored, or removed"
+    assert len(reasons._earlier["fx_graph"]) == MOST_EARLIER
