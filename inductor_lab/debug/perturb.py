@@ -53,11 +53,13 @@ Move: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 """Arguments → the arguments to call with."""
 
 
-def reference(run: Callable[[Move], Outcome]) -> tuple[Outcome, Mapping[str, torch.Tensor]]:
+def reference(
+    run: Callable[[Move], Outcome], shakes: int = SHAKES
+) -> tuple[Outcome, Mapping[str, torch.Tensor]]:
     """What a call produces, and the effect of rounding errors of operators and arguments on it."""
     plain = run(list)
     perturbed = []
-    for seed in range(1, SHAKES + 1):
+    for seed in range(1, shakes + 1):
         mode = Perturbed(seed)
 
         def moved(values: Sequence[Any], mode: Perturbed = mode) -> list[Any]:

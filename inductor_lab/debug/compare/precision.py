@@ -127,7 +127,7 @@ def judge(
 
 
 def _plain(value: torch.Tensor) -> torch.Tensor:
-    value = value.detach()
+    value = value.detach().resolve_conj().resolve_neg()
     return value.to_dense() if value.layout is not torch.strided else value.cpu()
 
 

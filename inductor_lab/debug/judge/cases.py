@@ -25,7 +25,9 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 SMALL = 1 << 14
 """Examples with more elements than this are made smaller, except for the given cases."""
 ODD_SIZES = (3, 5, 7, 13, 17, 31, 33, 63, 65, 97, 127, 129, 131, 257)
-SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 1e-40, 3e38)
+SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 1e-40, 1e4)
+"""No number whose square overflows: whether a sum of squares does depends on the algorithm."""
+SMALL_VALUES = 2.0**-12
 OTHER_DTYPES = (torch.float64, torch.float16, torch.bfloat16)
 
 
@@ -104,6 +106,9 @@ class Cases:
     def _of_these_sizes(self, example: Arguments) -> Iterator[Case]:
         for number in range(2):
             yield Case("values", f"other values {number}", self.redrawn(example))
+        small = self._mapped(self.redrawn(example), _divided)
+        yield Case("values", "small values", small)
+        yield Case("values", "one value", self._mapped(self.redrawn(example), _all_equal))
         special = self._mapped(example, self._special)
         yield Case("special values", "NaN, infinities and zeros", special)
 
@@ -124,13 +129,23 @@ class Cases:
         if not sizes:
             return
         for number in range(3):
-            new = {n: self.draw.choice(ODD_SIZES) if n > 1 else n for n in sizes}
-            yield Case("sizes", f"odd sizes {number}", self._sized(example, new))
+            yield Case("sizes", f"odd sizes {number}", self._sized(example, self._odd(example)))
         yield Case("sizes", "sizes of 1", self._sized(example, dict.fromkeys(sizes, 1)))
         for length in sizes:
             new = {n: 0 if n == length else n for n in sizes}
             yield Case("empty", f"0 for {length}", self._sized(example, new))
-        yield Case("0-d", "0-d", self._mapped(example, lambda x: x.flatten()[0].clone()))
+        yield Case("0-d", "0-d", self._mapped(example, _first_element))
+
+    def _odd(self, example: Arguments) -> dict[int, int]:
+        """An odd size for each size, so that the tensors are not large: `{5: 13, 8: 3}`."""
+        sizes = sorted({length for one in _tensors(example) for length in one.shape})
+        for most in reversed(ODD_SIZES):
+            chosen = [length for length in ODD_SIZES if length <= most]
+            new = {n: self.draw.choice(chosen) if n > 1 else n for n in sizes}
+            elements = sum(math.prod(new[n] for n in one.shape) for one in _tensors(example))
+            if elements <= 4 * SMALL:
+                return new
+        return {n: n for n in sizes}
 
     def _aliases(self, example: Arguments) -> Iterator[Case]:
         """The same tensor for two arguments."""
@@ -224,6 +239,19 @@ def _like(old: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         flat.copy_(values.flatten()[:1].expand_as(flat))
         return made
     return made.copy_(values)
+
+
+def _first_element(one: torch.Tensor) -> torch.Tensor:
+    return one.flatten()[0].clone() if one.numel() else one.new_zeros(())
+
+
+def _divided(one: torch.Tensor) -> torch.Tensor:
+    return one * SMALL_VALUES if one.dtype.is_floating_point else one
+
+
+def _all_equal(one: torch.Tensor) -> torch.Tensor:
+    """The first value everywhere, in memory with the same strides."""
+    return _like(one, _first_element(one).expand(one.shape).clone())
 
 
 def _converted(one: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -110,6 +110,12 @@ def _wrong(kept: Expected, got: Outcome, remote: RemoteCall) -> tuple[str, float
     more = [name for name in got if name not in kept.plain and name.startswith("result")]
     if more:
         return f"the reference does not return {more[0]}", ulp
+    if kept.alone != remote.alone:
+        what = "one tensor" if kept.alone else "a container of tensors"
+        return f"the reference returns {what}", ulp
+    for number, (own_is, other_is) in enumerate(zip(kept.expanded, remote.expanded, strict=False)):
+        if other_is and not own_is:
+            return f"result {number} is expanded: several elements share memory", ulp
     for number, (own, other) in enumerate(zip(kept.shares, remote.shares, strict=False)):
         if own < 0 <= other:
             return f"result {number} shares memory with an argument", ulp

@@ -13,10 +13,13 @@ from inductor_lab.debug.compare.precision import Judged
 from inductor_lab.debug.compare.values import Outcome, call, copies, widened
 from inductor_lab.debug.judge.applied import Applied, is_differentiable
 from inductor_lab.debug.judge.cases import Arguments
-from inductor_lab.debug.judge.remote_call import Layout, Results, names_of
+from inductor_lab.debug.judge.remote_call import Layout, Results, is_alone, names_of
+from inductor_lab.debug.judge.serve_candidate import is_expanded
 from inductor_lab.debug.perturb import Move, judge_perturbed, reference
 
 SEED = 2026
+SHAKES = 6
+"""Perturbed calls.  With 3, a few of 100,000 elements had a small effect in each by chance."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Expected:
     spread   the effect of rounding errors on each value
     results  shapes and dtypes of the results
     shares   for each result, the storage of the arguments that it shares; -1 for none
+    expanded for each result, whether elements of it share memory
+    alone    whether one tensor is returned, not a container of it
     labels   "result 1" → "the gradient of x", for gradients
     """
 
@@ -35,12 +40,30 @@ class Expected:
     results: Results
     shares: list[int]
     labels: Mapping[str, str]
+    expanded: list[bool]
+    alone: bool
 
     def judge(self, got: Outcome) -> dict[str, Judged]:
-        """The verdict about each value of the candidate; the sign of a zero does not count."""
+        """The verdict about each value of the candidate.
+
+        The sign of a zero does not count.  Where the reference has a NaN, every value that is not
+        finite is right, and so it is where a complex number of the reference is not finite.
+        """
+        got = {name: _as_nan(value, self.plain.get(name)) for name, value in got.items()}
         judged = judge_perturbed(got, self.plain, self.exact, self.spread)
         return {name: replace(each, kind="rounding") if each.kind == "sign of zero" else each
                 for name, each in judged.items()}  # fmt: skip
+
+
+def _as_nan(got: Any, plain: Any) -> Any:
+    """A tensor with the reference's value where both are not finite, and the reference is a NaN."""
+    tensors = isinstance(got, torch.Tensor) and isinstance(plain, torch.Tensor)
+    if not tensors or got.shape != plain.shape or got.dtype is not plain.dtype:
+        return got
+    if not (got.dtype.is_floating_point or got.dtype.is_complex):
+        return got
+    strange = ~plain.isfinite() if plain.dtype.is_complex else plain.isnan()
+    return torch.where(~got.isfinite() & strange, plain, got)
 
 
 def with_leaves(
@@ -67,26 +90,31 @@ def expected(function: Applied, args: Arguments) -> Expected:
         return call(of_tensors, move(copies(tensors)), names, False)
 
     with torch.random.fork_rng(devices=[]):
-        plain, spread = reference(run)
+        plain, spread = reference(run, SHAKES)
         try:
             exact = call(of_tensors, widened(tensors), names, False)
         except (RuntimeError, NotImplementedError, TypeError, ValueError):
             exact = None
-        results, shares, leaves = _layout(of_tensors, copies(tensors))
+        inputs = copies(tensors)
+        returned = of_tensors(*inputs)
+        results, shares, leaves = _layout(returned, inputs)
     labels: dict[str, str] = {}
     if function.gradients is not None:
         sources = [name for name, one in zip(names, tensors, strict=True) if is_differentiable(one)]
         shares = shares[: len(shares) - len(sources)]
         labels = {f"result {leaves - len(sources) + n}": f"the gradient of {name}"
                   for n, name in enumerate(sources)}  # fmt: skip
-    return Expected(plain, exact, spread, results, shares, labels)
+    expanded = [isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
+                and is_expanded(leaf) for leaf in pytree.tree_leaves(returned)]  # fmt: skip
+    alone = is_alone(returned, function.gradients is not None)
+    return Expected(plain, exact, spread, results, shares, labels, expanded, alone)
 
 
-def _layout(function: Callable[..., Any], inputs: list[Any]) -> tuple[Results, list[int], int]:
+def _layout(value: Any, inputs: list[Any]) -> tuple[Results, list[int], int]:
     """The results, the storages of arguments that they share, and how many values are returned."""
     owners = {one.untyped_storage()._cdata: number
               for number, one in enumerate(Layout.of(inputs).storages)}  # fmt: skip
-    leaves = pytree.tree_leaves(function(*inputs))
+    leaves = pytree.tree_leaves(value)
     returned = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     shares = [owners.get(one.untyped_storage()._cdata, -1) for one in returned]
     return [(tuple(one.shape), one.dtype) for one in returned], shares, len(leaves)

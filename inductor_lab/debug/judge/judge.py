@@ -28,6 +28,7 @@ from inductor_lab.debug.judge.verdict import JudgeVerdict
 from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped
 from inductor_lab.debug.untrusted.confine import confinable
 from inductor_lab.debug.untrusted.fresh import Fresh
+from inductor_lab.debug.untrusted.wire import DTYPES
 
 BEGIN = "inductor_lab.debug.judge.serve_candidate:begin"
 CLASSES = "inductor_lab.debug.judge.serve_candidate:CLASSES"
@@ -156,6 +157,9 @@ def _check_reference(reference: Applied, examples: Sequence[Arguments]) -> None:
         except Exception as error:
             what = f"the reference fails on case {number}: {type(error).__name__}: {error}"
             raise BadArguments(what, todo="give arguments that it computes") from error
+        if not _can_be_sent([inputs, first]):
+            what = f"case {number} has a dtype that the judge cannot send to another process"
+            raise BadArguments(what, todo=f"it can send {', '.join(DTYPES)}")
         tensors = [one for one in first if isinstance(one, torch.Tensor)]
         again = [one for one in second if isinstance(one, torch.Tensor)]
         if not all(same_bits(a, b) for a, b in zip(tensors, again, strict=True)):
@@ -166,10 +170,16 @@ def _check_reference(reference: Applied, examples: Sequence[Arguments]) -> None:
 def _accepts(reference: Applied, args: Arguments) -> bool:
     """Does the reference compute this case, also for the judge's comparison?"""
     try:
-        expected(reference, args)
+        kept = expected(reference, args)
     except Exception:
         return False
-    return True
+    return _can_be_sent([args, list(kept.plain.values())])
+
+
+def _can_be_sent(values: Any) -> bool:
+    """Has each tensor a dtype that can be sent?"""
+    dtypes = {leaf.dtype for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor)}
+    return dtypes <= {*DTYPES.values()}
 
 
 def judged(

@@ -58,6 +58,8 @@ class RemoteCall:
 
     gradients  the seed of `Applied`
     shares   of the last call: the storage that each result shares; -1 for none
+    expanded of the last call: for each result, whether elements of it share memory
+    alone    whether the last call returned one tensor, not a container of it
     changed  whether a result of an earlier call has changed since it was returned
     """
 
@@ -66,6 +68,8 @@ class RemoteCall:
     gradients: int | None = None
     results: Results = ()
     shares: list[int] = field(default_factory=list)
+    expanded: list[bool] = field(default_factory=list)
+    alone: bool = False
     changed: bool = False
     _last: list[Any] = field(default_factory=list)
 
@@ -76,31 +80,35 @@ class RemoteCall:
             "gpu": self.gpu, "gradients": self.gradients,
             "results": [(list(shape), dtype) for shape, dtype in self.results],
         }  # fmt: skip
+        last, self._last = self._last, []  # if it raises, the next call has nothing to compare
         answer = self.process.run(f"{SERVED}:call", self.process.root, request)
         results, storages = _checked(answer, layout.storages)
         self.shares = [int(n) for n in answer["shares"] if isinstance(n, int)]
-        self._compare_with_last(answer["earlier"])
+        self.expanded = [one is True for one in answer["expanded"]]
+        self.alone = is_alone(results, self.gradients is not None)
+        self._compare(last, answer["earlier"])
         self._last = [one for one in pytree.tree_leaves(results) if isinstance(one, torch.Tensor)]
         for own, other in zip(layout.storages, storages, strict=True):
             own.copy_(other)
         return results
 
-    def _compare_with_last(self, earlier: Any) -> None:
+    def _compare(self, last: list[Any], earlier: Any) -> None:
         now = [one for one in earlier if isinstance(one, torch.Tensor)] \
             if isinstance(earlier, list) else []  # fmt: skip
-        if now and len(now) == len(self._last):
+        if now and len(now) == len(last):
             same = all(a.shape == b.shape and same_bits(a, b)
-                       for a, b in zip(now, self._last, strict=True))  # fmt: skip
+                       for a, b in zip(now, last, strict=True))  # fmt: skip
             self.changed = self.changed or not same
 
 
 def _checked(answer: Any, own: Sequence[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
     """The results and storages of an answer; raises Stopped for another value."""
-    fields = {"results", "storages", "shares", "earlier"}
+    fields = {"results", "storages", "shares", "earlier", "expanded"}
     if not isinstance(answer, dict) or set(answer) != fields:
         raise Stopped("malformed")
     storages, shares = answer["storages"], answer["shares"]
-    if not isinstance(storages, list) or not isinstance(shares, list) or len(storages) != len(own):
+    lists = all(isinstance(one, list) for one in (storages, shares, answer["expanded"]))
+    if not lists or len(storages) != len(own):
         raise Stopped("malformed")
     for one, mine in zip(storages, own, strict=True):
         if not isinstance(one, torch.Tensor) or one.dtype is not torch.uint8 \
@@ -109,11 +117,20 @@ def _checked(answer: Any, own: Sequence[torch.Tensor]) -> tuple[Any, list[torch.
     return answer["results"], storages
 
 
+def is_alone(returned: Any, gradients: bool) -> bool:
+    """Is one tensor returned, not a container?  With gradients, they are the second value."""
+    if gradients and isinstance(returned, list | tuple) and returned:
+        returned = returned[0]
+    return isinstance(returned, torch.Tensor)
+
+
 def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Have two tensors the same dtype and bits?"""
     if first.dtype is not second.dtype or first.shape != second.shape:
         return False
-    one, two = (x.detach().cpu().contiguous().view(-1).view(torch.uint8) for x in (first, second))
+    plain = (x.detach().cpu().resolve_conj().resolve_neg() for x in (first, second))
+    contiguous = (x.contiguous() for x in plain)
+    one, two = (x.as_strided((x.numel(),), (1,)).view(torch.uint8) for x in contiguous)
     return bool(torch.equal(one, two))
 
 

@@ -84,6 +84,7 @@ def call(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Call it once: results, the storages afterwards, and what it returned the time before.
 
     shares   for each result, the number of the storage that it shares; -1 for memory of its own
+    expanded for each result, whether some of its elements are one element of memory
     earlier  the results of the call before, as they are now; None if they are too large
     """
     fill_new_memory(request["pattern"])
@@ -99,12 +100,14 @@ def call(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     owners = {one.untyped_storage()._cdata: n for n, one in enumerate(storages)}
     shares = [owners.get(one.untyped_storage()._cdata, -1) if _is_plain(one) else -1
               for one in leaves]  # fmt: skip
+    expanded = [_is_plain(one) and is_expanded(one) for one in leaves]
     earlier = [_sent(one) for one in _EARLIER]
     small = sum(one.numel() for one in leaves if _is_plain(one)) <= HELD
     _EARLIER[:] = leaves if small and max(shares, default=-1) < 0 else []
     return {
-        "results": pytree.tree_map_only(torch.Tensor, _sent, returned),
+        "results": _plain_containers(returned),
         "storages": [_sent(one) for one in storages], "shares": shares, "earlier": earlier,
+        "expanded": expanded,
     }  # fmt: skip
 
 
@@ -114,6 +117,24 @@ def _on_gpu(number: int, content: torch.Tensor, edge: str) -> torch.Tensor:
 
 def _is_plain(value: Any) -> bool:
     return type(value) is torch.Tensor and value.layout is torch.strided
+
+
+def _plain_containers(value: Any) -> Any:
+    """A result as data; named tuples become tuples."""
+    if isinstance(value, torch.Tensor):
+        return _sent(value)
+    if isinstance(value, tuple):
+        return tuple(map(_plain_containers, value))
+    if isinstance(value, list):
+        return [*map(_plain_containers, value)]
+    if isinstance(value, dict):
+        return {name: _plain_containers(one) for name, one in value.items()}
+    return value
+
+
+def is_expanded(one: torch.Tensor) -> bool:
+    """Has an axis of several elements the stride 0?"""
+    return any(s == 0 and n > 1 for n, s in zip(one.shape, one.stride(), strict=True))
 
 
 def _sent(value: Any) -> Any:

@@ -85,7 +85,8 @@ class Timed:
         return torch.frombuffer(self.memory, dtype=torch.uint8, count=count, offset=at)
 
     def sample(self, function: str, plan: Plan, target: Any = None) -> tuple[float, list[Any]]:
-        """Seconds of the calls of a plan, and copies of their results."""
+        """Seconds of the calls of a plan; the shapes and copies of their results, what they wrote
+        to their arguments, and whether the other arguments are unchanged."""
         for layout, place in zip(plan.layouts, plan.places, strict=True):
             for content, (at, count) in zip(layout.storages, place["storages"], strict=True):
                 self.bytes(at, count).copy_(content)
@@ -101,7 +102,12 @@ class Timed:
                    for place in plan.places]  # fmt: skip
         took = time.perf_counter() - start
         self.tree.stop()
-        return took, [layouts, found, written]
+        unchanged = all(
+            n in plan.written or torch.equal(self.bytes(*place["storages"][n]), content)
+            for layout, place in zip(plan.layouts, plan.places, strict=True)
+            for n, content in enumerate(layout.storages)
+        )
+        return took, [layouts, found, written, unchanged]
 
 
 @dataclass(frozen=True)
@@ -216,6 +222,7 @@ class _Rounds:
     gradients: int | None
     room: int
     allowed: list[float]
+    before: Plan | None = None
 
     def run(self, seconds: float, call_bytes: int) -> Speed:
         """Rounds of one sample each; the first warms up and says how many calls a sample has."""
@@ -266,11 +273,14 @@ class _Rounds:
         empty = 0.0
         for name in (REFERENCE, OWN) if back else (OWN, REFERENCE):
             if name == OWN:
+                if self.before is not None:  # both processes have just done something
+                    self.mine.sample("timed_nothing", self.before)
                 took[OWN], found[OWN] = self.mine.sample(
                     "timed_calls", plan, self.mine.process.root
                 )
             else:
                 empty, took[REFERENCE], found[REFERENCE] = self._reference(plan)
+        self.before = plan
         return empty, took, self._wrong(found[OWN], found[REFERENCE])
 
     def _reference(self, plan: Plan) -> tuple[float, float, list[Any]]:
@@ -296,6 +306,8 @@ class _Rounds:
                 judged = judge(mine, base, None, spread)
                 if not judged.right and judged.kind != "sign of zero":
                     return f"in a timed call, result {number} is {judged}"
+        if not got[3]:
+            return "a timed call wrote to its arguments"
         return self._wrong_arguments(got[2], peer[2])
 
     def _wrong_arguments(self, got: list[Any], peer: list[Any]) -> str:

@@ -150,7 +150,9 @@ class _Writer:
         if dtype not in DTYPES or value.layout != torch.strided or value.device.type != "cpu":
             return self._other(value)
         plain = value.detach().resolve_conj().resolve_neg().contiguous()
-        raw = plain.reshape(-1).view(torch.uint8) if plain.numel() else plain
+        # a contiguous tensor with one element may have the stride 0, which `view` refuses
+        flat = plain.as_strided((plain.numel(),), (1,))
+        raw = flat.view(torch.uint8) if plain.numel() else plain
         blob = bytes(raw.numpy()) if plain.numel() else b""
         return ["T", dtype, list(value.shape), bool(value.requires_grad), self._blob(blob)]
 
