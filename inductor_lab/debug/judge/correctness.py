@@ -113,9 +113,11 @@ def _wrong(kept: Expected, got: Outcome, remote: RemoteCall) -> tuple[str, float
     if kept.alone != remote.alone:
         what = "one tensor" if kept.alone else "a container of tensors"
         return f"the reference returns {what}", ulp
-    for number, (own_is, other_is) in enumerate(zip(kept.expanded, remote.expanded, strict=False)):
-        if other_is and not own_is:
+    for number, (its, placed) in enumerate(zip(kept.placed, remote.placed, strict=False)):
+        if placed == (True, its[1]) and not its[0]:
             return f"result {number} is expanded: several elements share memory", ulp
+        if its[1] and placed not in ((True, its[1]), (False, its[1])):
+            return f"result {number} is not on the device {its[1]}", ulp
     for number, (own, other) in enumerate(zip(kept.shares, remote.shares, strict=False)):
         if own < 0 <= other:
             return f"result {number} shares memory with an argument", ulp

@@ -14,7 +14,7 @@ from inductor_lab.debug.compare.values import Outcome, call, copies, widened
 from inductor_lab.debug.judge.applied import Applied, is_differentiable
 from inductor_lab.debug.judge.cases import Arguments
 from inductor_lab.debug.judge.remote_call import Layout, Results, is_alone, names_of
-from inductor_lab.debug.judge.serve_candidate import is_expanded
+from inductor_lab.debug.judge.serve_candidate import placed_of
 from inductor_lab.debug.perturb import Move, judge_perturbed, reference
 
 SEED = 2026
@@ -29,7 +29,7 @@ class Expected:
     spread   the effect of rounding errors on each value
     results  shapes and dtypes of the results
     shares   for each result, the storage of the arguments that it shares; -1 for none
-    expanded for each result, whether elements of it share memory
+    placed   for each result, whether elements of it share memory, and its device
     alone    whether one tensor is returned, not a container of it
     labels   "result 1" → "the gradient of x", for gradients
     """
@@ -40,7 +40,7 @@ class Expected:
     results: Results
     shares: list[int]
     labels: Mapping[str, str]
-    expanded: list[bool]
+    placed: list[tuple[bool, str]]
     alone: bool
 
     def judge(self, got: Outcome) -> dict[str, Judged]:
@@ -62,6 +62,7 @@ def _as_nan(got: Any, plain: Any) -> Any:
         return got
     if not (got.dtype.is_floating_point or got.dtype.is_complex):
         return got
+    plain = plain.to(got.device)  # the values of a candidate on a GPU come back in main memory
     strange = ~plain.isfinite() if plain.dtype.is_complex else plain.isnan()
     return torch.where(~got.isfinite() & strange, plain, got)
 
@@ -104,10 +105,9 @@ def expected(function: Applied, args: Arguments) -> Expected:
         shares = shares[: len(shares) - len(sources)]
         labels = {f"result {leaves - len(sources) + n}": f"the gradient of {name}"
                   for n, name in enumerate(sources)}  # fmt: skip
-    expanded = [isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided
-                and is_expanded(leaf) for leaf in pytree.tree_leaves(returned)]  # fmt: skip
+    placed = [placed_of(leaf) for leaf in pytree.tree_leaves(returned)]
     alone = is_alone(returned, function.gradients is not None)
-    return Expected(plain, exact, spread, results, shares, labels, expanded, alone)
+    return Expected(plain, exact, spread, results, shares, labels, placed, alone)
 
 
 def _layout(value: Any, inputs: list[Any]) -> tuple[Results, list[int], int]:

@@ -22,11 +22,12 @@ from inductor_lab.debug.judge.cases import Arguments, Cases, arguments_of_case
 from inductor_lab.debug.judge.correctness import Checked, check_all, stopped_text
 from inductor_lab.debug.judge.expected import expected, with_leaves
 from inductor_lab.debug.judge.remote_call import RemoteCall, same_bits
+from inductor_lab.debug.judge.serve_candidate import NoGpu
 from inductor_lab.debug.judge.speed import OWN, Speed, measure, shared_folder
 from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.judge.verdict import JudgeVerdict
 from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped
-from inductor_lab.debug.untrusted.confine import confinable
+from inductor_lab.debug.untrusted.confine import confinable, gpu_devices
 from inductor_lab.debug.untrusted.fresh import Fresh
 from inductor_lab.debug.untrusted.wire import DTYPES
 
@@ -116,13 +117,11 @@ class Judge:
         made = cases_of(applied, examples, fixed)
         gpu = any(one.is_cuda for one in pytree.tree_leaves(examples)
                   if isinstance(one, torch.Tensor))  # fmt: skip
-        if gpu and confinable():
-            what = "a confined process cannot use a GPU, so candidates on GPUs are not judged"
-            raise NotRunnable(what, todo="give arguments on the CPU")
         limits = Limits(limit, START, GPU_MEMORY if gpu else 4 << 30, 512 << 20)
         argument = {"candidate": text.as_data(), "gpu": gpu, "threads": torch.get_num_threads()}
         notes = () if confinable() else (NOT_CONFINED,)
-        with self.fresh.start(BEGIN, argument, limits, CLASSES, self.hidden) as process:
+        with self.fresh.start(BEGIN, argument, limits, CLASSES, self.hidden,
+                              devices=gpu_devices() if gpu else ()) as process:  # fmt: skip
             verdict = judged(applied, process, made, text.name, gpu, limit, tell)
             verdict = replace(verdict, notes=notes)
             if verdict.accepted and seconds is not None and not gpu:
@@ -196,6 +195,8 @@ def judged(
             found.append(each)
             tell(f"case {len(found)}: {each.result}")
     except Raised as raised:  # before there is a function
+        if raised.kind == NoGpu.__name__:
+            raise NotRunnable(raised.text, todo="give arguments on the CPU") from None
         return JudgeVerdict(name, (f"its text raised {raised}",))
     except Stopped as stopped:
         reason = stopped_text(stopped, limit)

@@ -58,7 +58,7 @@ class RemoteCall:
 
     gradients  the seed of `Applied`
     shares   of the last call: the storage that each result shares; -1 for none
-    expanded of the last call: for each result, whether elements of it share memory
+    placed   of the last call: for each result, whether elements of it share memory, and its device
     alone    whether the last call returned one tensor, not a container of it
     changed  whether a result of an earlier call has changed since it was returned
     """
@@ -68,7 +68,7 @@ class RemoteCall:
     gradients: int | None = None
     results: Results = ()
     shares: list[int] = field(default_factory=list)
-    expanded: list[bool] = field(default_factory=list)
+    placed: list[Any] = field(default_factory=list)
     alone: bool = False
     changed: bool = False
     _last: list[Any] = field(default_factory=list)
@@ -84,7 +84,7 @@ class RemoteCall:
         answer = self.process.run(f"{SERVED}:call", self.process.root, request)
         results, storages = _checked(answer, layout.storages)
         self.shares = [int(n) for n in answer["shares"] if isinstance(n, int)]
-        self.expanded = [one is True for one in answer["expanded"]]
+        self.placed = answer["placed"]
         self.alone = is_alone(results, self.gradients is not None)
         self._compare(last, answer["earlier"])
         self._last = [one for one in pytree.tree_leaves(results) if isinstance(one, torch.Tensor)]
@@ -103,11 +103,11 @@ class RemoteCall:
 
 def _checked(answer: Any, own: Sequence[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
     """The results and storages of an answer; raises Stopped for another value."""
-    fields = {"results", "storages", "shares", "earlier", "expanded"}
+    fields = {"results", "storages", "shares", "earlier", "placed"}
     if not isinstance(answer, dict) or set(answer) != fields:
         raise Stopped("malformed")
     storages, shares = answer["storages"], answer["shares"]
-    lists = all(isinstance(one, list) for one in (storages, shares, answer["expanded"]))
+    lists = all(isinstance(one, list) for one in (storages, shares, answer["placed"]))
     if not lists or len(storages) != len(own):
         raise Stopped("malformed")
     for one, mine in zip(storages, own, strict=True):

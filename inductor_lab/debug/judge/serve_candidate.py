@@ -34,6 +34,8 @@ def begin(argument: dict[str, Any]) -> Any:
     """The candidate; raises what its text raises, and NameError without the function."""
     if argument["threads"]:
         torch.set_num_threads(argument["threads"])
+    if argument["gpu"]:
+        _start_gpu()
     candidate = argument["candidate"]
     if candidate["language"] == "cpp":
         return CppFunction(candidate["text"], candidate["name"])
@@ -44,6 +46,17 @@ def begin(argument: dict[str, Any]) -> Any:
     if name not in names:
         raise NameError(f"the text does not define {name}")
     return names[name]
+
+
+class NoGpu(Exception):
+    """The GPU cannot be used in this process, which may be confined."""
+
+
+def _start_gpu() -> None:
+    try:
+        torch.zeros(1, device="cuda").cpu()
+    except RuntimeError as error:
+        raise NoGpu(f"the process of the candidate cannot use the GPU: {error}") from None
 
 
 class CppFunction:
@@ -84,7 +97,7 @@ def call(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     """Call it once: results, the storages afterwards, and what it returned the time before.
 
     shares   for each result, the number of the storage that it shares; -1 for memory of its own
-    expanded for each result, whether some of its elements are one element of memory
+    placed   for each result, whether some of its elements are one element of memory, and its device
     earlier  the results of the call before, as they are now; None if they are too large
     """
     fill_new_memory(request["pattern"])
@@ -100,14 +113,14 @@ def call(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     owners = {one.untyped_storage()._cdata: n for n, one in enumerate(storages)}
     shares = [owners.get(one.untyped_storage()._cdata, -1) if _is_plain(one) else -1
               for one in leaves]  # fmt: skip
-    expanded = [_is_plain(one) and is_expanded(one) for one in leaves]
+    placed = [placed_of(one) for one in leaves]
     earlier = [_sent(one) for one in _EARLIER]
     small = sum(one.numel() for one in leaves if _is_plain(one)) <= HELD
     _EARLIER[:] = leaves if small and max(shares, default=-1) < 0 else []
     return {
         "results": _plain_containers(returned),
         "storages": [_sent(one) for one in storages], "shares": shares, "earlier": earlier,
-        "expanded": expanded,
+        "placed": placed,
     }  # fmt: skip
 
 
@@ -116,7 +129,7 @@ def _on_gpu(number: int, content: torch.Tensor, edge: str) -> torch.Tensor:
 
 
 def _is_plain(value: Any) -> bool:
-    return type(value) is torch.Tensor and value.layout is torch.strided
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided
 
 
 def _plain_containers(value: Any) -> Any:
@@ -132,9 +145,12 @@ def _plain_containers(value: Any) -> Any:
     return value
 
 
-def is_expanded(one: torch.Tensor) -> bool:
-    """Has an axis of several elements the stride 0?"""
-    return any(s == 0 and n > 1 for n, s in zip(one.shape, one.stride(), strict=True))
+def placed_of(one: Any) -> tuple[bool, str]:
+    """Has an axis of several elements the stride 0?  And the type of the device."""
+    if not _is_plain(one):
+        return False, ""
+    expanded = any(s == 0 and n > 1 for n, s in zip(one.shape, one.stride(), strict=True))
+    return expanded, one.device.type
 
 
 def _sent(value: Any) -> Any:

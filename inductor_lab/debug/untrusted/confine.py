@@ -27,6 +27,11 @@ _BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/dev/full")
 
 
+def gpu_devices() -> list[Path]:
+    """The device files of NVIDIA GPUs, and of no other device."""
+    return sorted([*Path("/dev").glob("nvidia*"), *Path("/dev/nvidia-caps").glob("*")])
+
+
 @dataclass(frozen=True)
 class Limits:
     """What a process may use.
@@ -97,13 +102,15 @@ def confinable() -> int:
 
 
 def confine(
-    hidden: Iterable[Path], scratch: Path, readable: Iterable[Path] | None = None
-) -> None:
+    hidden: Iterable[Path], scratch: Path, readable: Iterable[Path] | None = None,
+    devices: Iterable[Path] = (),
+) -> None:  # fmt: skip
     """From now on this process reads nothing below `hidden`, and writes only below `scratch`.
 
     If `readable` is given, it reads only what is below these files and folders.  It still lists
     folders everywhere, and imports and runs what it can read.  Other processes are hidden too.
-    Raises CannotConfine where there is no Landlock.
+    `devices` are further device files that it can use.  Raises CannotConfine where there is no
+    Landlock.
     """
     version = confinable()
     if not version:
@@ -120,8 +127,8 @@ def confine(
         readable = _all_but(unseen | {Path("/proc", pid) for pid in others}, Path("/"))
     for path in readable:
         _allow(rules, path, rights & (EXECUTE | READ))
-    for device in DEVICES:
-        _allow(rules, Path(device), rights & (READ | WRITE | IOCTL))
+    for device in (*map(Path, DEVICES), *devices):
+        _allow(rules, device, rights & (READ | WRITE | IOCTL))
     _allow(rules, scratch, rights)
     control(NO_NEW_PRIVILEGES, 1)
     _system_call(RESTRICT, rules, ctypes.c_uint32(0))

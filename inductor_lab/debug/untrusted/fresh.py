@@ -77,17 +77,18 @@ class Fresh:
 
     def start(
         self, begin: str, argument: Any, limits: Limits, classes: str, hidden: Iterable[Path],
-        readable: Iterable[Path] | None = None,
+        readable: Iterable[Path] | None = None, devices: Iterable[Path] = (),
     ) -> Process:  # fmt: skip
         """A process that calls `begin(argument)`, both named and given as JSON; `classes` names the
-        table of classes that may come back; `hidden` and `readable` are those of `confine`."""
+        table of classes that may come back; `hidden`, `readable` and `devices` are those of
+        `confine`."""
         scratch = Path(tempfile.mkdtemp(dir=self.scratch))
         (scratch / "argument.json").write_text(json.dumps(argument), encoding="utf-8")
         printed, traces = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         pipes, ends, life, status = channels(printed, traces)
         asked = {"begin": begin, "limits": asdict(limits), "classes": classes,
                  "hidden": [str(path) for path in hidden], "scratch": str(scratch),
-                 "required": self.required,
+                 "required": self.required, "devices": [str(path) for path in devices],
                  "readable": None if readable is None else [*map(str, readable)]}  # fmt: skip
         theirs = [ends.requests, ends.answers, ends.printed, ends.traces, life, status]
         socket.send_fds(self.socket, [json.dumps(asked).encode()], theirs)
@@ -161,7 +162,8 @@ def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
         readable = asked["readable"]
         if asked["required"] or confinable():
             confine(map(Path, asked["hidden"]), scratch,
-                    None if readable is None else [*map(Path, readable)])  # fmt: skip
+                    None if readable is None else [*map(Path, readable)],
+                    map(Path, asked["devices"]))  # fmt: skip
         ends = Ends(requests, answers, printed, traces)
         serve(lambda: begin(argument), ends, limits, codec)
 

@@ -1,0 +1,116 @@
+"""The judge on a GPU: a Triton candidate, wrong kernels, and streams that nobody waits for.
+
+    python -m pytest -q tests/gpu/test_judge.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from inductor_lab.debug.judge.judge import NOT_CONFINED, Judge
+from inductor_lab.debug.untrusted.confine import confinable
+from tests.judge import candidates
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+]
+HEAD = "import torch\n\ndef right(x):\n    return torch.softmax(2 * x, -1)\n"
+CHEATS = {
+    "a_stream_that_nobody_waits_for": """
+def candidate(x):
+    out = torch.zeros_like(x)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        out.copy_(right(x))
+    return out
+""",
+    "patches_the_synchronisation": """
+torch.cuda.synchronize = lambda *args, **kwargs: None
+torch.cuda.Event.synchronize = lambda self: None
+stream = torch.cuda.Stream()
+def candidate(x):
+    out = torch.empty_like(x)
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        torch.softmax(2 * x, -1, out=out)
+    return out
+""",
+    "cache_by_shape": """
+known = {}
+def candidate(x):
+    if x.shape not in known:
+        known[x.shape] = right(x)
+    return known[x.shape].clone()
+""",
+    "memory_that_is_not_written": "def candidate(x):\n    return torch.empty_like(x)\n",
+    "a_result_in_main_memory": "def candidate(x):\n    return right(x.cpu())\n",
+    "float16": "def candidate(x):\n    return right(x.half()).to(x.dtype)\n",
+}
+TF32 = """
+import torch
+def candidate(x, y):
+    torch.backends.cuda.matmul.allow_tf32 = True
+    return x @ y
+"""
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(2 * x, -1)
+
+
+def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x @ y
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge() as made:
+        yield made
+
+
+def example() -> torch.Tensor:
+    return torch.randn(33, 40, device="cuda")
+
+
+def test_cuda_starts_in_a_confined_process(judge: Judge) -> None:
+    """If this fails, the device files of `gpu_devices` are not all that CUDA needs."""
+    found = judge.judge(reference, HEAD + "candidate = right\n", [(example(),)], seconds=None)
+    assert found.accepted, str(found)
+    assert (NOT_CONFINED in found.notes) is not bool(confinable())
+
+
+def test_a_triton_candidate_is_accepted(judge: Judge) -> None:
+    found = judge.judge(reference, candidates.TRITON, [(example(),)], seconds=None)
+    assert found.accepted, str(found)
+    assert sum(each.result == "right" for each in found.checked) > 5, str(found)
+
+
+def test_a_missing_mask_is_found(judge: Judge) -> None:
+    found = judge.judge(reference, candidates.TRITON_WITHOUT_A_MASK, [(example(),)], seconds=None)
+    assert not found.accepted
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_cheat_is_rejected(judge: Judge, name: str) -> None:
+    found = judge.judge(reference, HEAD + CHEATS[name], [(example(),)], seconds=None)
+    assert not found.accepted, f"{name} was accepted\n{found}"
+
+
+def test_a_product_in_tf32_is_rejected(judge: Judge) -> None:
+    args = torch.randn(64, 256, device="cuda"), torch.randn(256, 48, device="cuda")
+    plain = "def candidate(x, y):\n    return x @ y\n"
+    assert judge.judge(product, plain, [args], seconds=None).accepted
+    assert not judge.judge(product, TF32, [args], seconds=None).accepted
+
+
+def test_gradients_on_a_gpu(judge: Judge) -> None:
+    found = judge.judge(reference, HEAD + "candidate = right\n", [(example(),)], gradients=True,
+                        seconds=None)  # fmt: skip
+    assert found.accepted, str(found)
