@@ -13,7 +13,7 @@ from tests.judge.honest import ROOF, WRONG_REFERENCES, candidates, row
 
 pytestmark = pytest.mark.skipif(not confinable(), reason="no Landlock on this machine")
 CANDIDATES = {one.name: one for one in candidates()}
-QUICK = ("abs 0", "nn.functional.celu 0", "nn.functional.softmin 0", "maximum 0", "cat 0", "std 0",
+QUICK = ("abs 0", "nn.functional.celu 0", "nn.functional.gelu 0", "maximum 0", "cat 0", "std 0",
          "frexp 0", "as_strided_scatter 0", "fft.ifft 0")  # fmt: skip
 SAMPLE = [name for name in [*CANDIDATES][::15] if name not in QUICK]
 
