@@ -2,6 +2,7 @@
 
     python -m tests.versions --envs ~/envs          every release in `RELEASES`
     python -m tests.versions 2.14.1 2.14.1@3.13     these two environments only
+    python -m tests.versions 2.14.1 --area capture  one area; the others keep their results
 
 Each environment is a folder `TORCH-pyPYTHON` below FOLDER, with the general wheel of torch, this
 checkout and the test tools.  What exists is reused and what is missing is made.  All environments
@@ -165,8 +166,8 @@ def _install(python: Path, *what: str) -> None:
         raise Refused("pip refuses it: " + ("; ".join(why) or lines[-1]))
 
 
-def outcome(folder: Path, release: str) -> Outcome:
-    """Run the tests of all areas in the environment of a release, such as `2.14.1@3.13`."""
+def outcome(folder: Path, release: str, chosen: Sequence[str]) -> Outcome:
+    """Run the tests of some areas in the environment of a release, such as `2.14.1@3.13`."""
     torch, minor = split(release)
     here = folder / f"{torch}-py{minor}"
     try:
@@ -178,7 +179,9 @@ def outcome(folder: Path, release: str) -> Outcome:
         stdout=subprocess.PIPE,
     )  # fmt: skip
     about = json.loads(told.stdout)
-    areas = tested(python, here.with_name(f"{here.name}.txt"))
+    areas = tested(python, here.with_name(f"{here.name}.txt"), chosen)
+    if set(chosen) != set(AREAS):
+        areas = {**stored(folder, release, PAGE.read_text(encoding="utf-8")).areas, **areas}
     return Outcome(torch, minor, about["triton"], "", about["off"], areas)
 
 
@@ -194,9 +197,11 @@ def kept(folder: Path, release: str) -> Path:
     return folder / f"{torch}-py{minor}.json"
 
 
-def tested(python: Path, output: Path) -> dict[str, tuple[int, list[str]]]:
-    """Run the tests of all areas in one process; area → how many passed, and which failed."""
-    paths = [path for several in AREAS.values() for path in several]
+def tested(
+    python: Path, output: Path, chosen: Sequence[str]
+) -> dict[str, tuple[int, list[str]]]:
+    """Run the tests of some areas in one process; area → how many passed, and which failed."""
+    paths = [path for area in chosen for path in AREAS[area]]
     with tempfile.TemporaryDirectory() as made, output.open("w", encoding="utf-8") as text:
         written = Path(made) / "results.xml"
         subprocess.run(
@@ -205,7 +210,7 @@ def tested(python: Path, output: Path) -> dict[str, tuple[int, list[str]]]:
             cwd=ROOT, check=False, stdout=text, stderr=subprocess.STDOUT,
         )  # fmt: skip
         cases = list(ElementTree.parse(written).iter("testcase")) if written.exists() else []
-    return {area: counted(cases, several) for area, several in AREAS.items()}
+    return {area: counted(cases, AREAS[area]) for area in chosen}
 
 
 def counted(cases: Iterable[ElementTree.Element], paths: Sequence[str]) -> tuple[int, list[str]]:
@@ -312,8 +317,8 @@ def _column(text: str, at: int) -> dict[str, str]:
     return {cells[0].strip(): cells[1 + at].strip() for cells in rows[1:]}
 
 
-def run_and_keep(folder: Path, release: str) -> str:
-    found = outcome(folder, release)
+def run_and_keep(folder: Path, release: str, chosen: Sequence[str]) -> str:
+    found = outcome(folder, release, chosen)
     kept(folder, release).write_text(json.dumps(asdict(found)), encoding="utf-8")
     return release
 
@@ -332,11 +337,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("releases", nargs="*", default=RELEASES, help="for example 2.14.1@3.13")
     parser.add_argument("--envs", type=Path, default=FOLDER, help="the folder of the environments")
     parser.add_argument("--jobs", type=int, default=1, help="how many environments at a time")
+    parser.add_argument("--area", action="append", choices=AREAS, help="only these areas")
     given = parser.parse_args(arguments)
     folder = given.envs.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(given.jobs) as pool:
-        for release in pool.map(lambda name: run_and_keep(folder, name), given.releases):
+        chosen = given.area or list(AREAS)
+        for release in pool.map(lambda name: run_and_keep(folder, name, chosen), given.releases):
             print(f"{release}: done", flush=True)
     page = PAGE.read_text(encoding="utf-8")
     text = tables([stored(folder, release, page) for release in RELEASES])

@@ -247,6 +247,16 @@ def test_numbered_names_of_objects_are_equal() -> None:
     assert _text_lines(guards.format(n=2)) == _text_lines(guards.format(n=3))
 
 
+def test_guards_on_settings_of_torch_are_not_compared() -> None:
+    found = inspected(torch.add, inputs())
+    known = next(guard for guard in found.capture.guards if guard.source)
+    for code, differs in (("torch.compiler.config._config['x'].user_override == 1", False),
+                          ("setting.scale == 1", True)):  # fmt: skip
+        guards = (*found.capture.guards, replace(known, code=code))
+        other = replace(found, capture=replace(found.capture, guards=guards))
+        assert bool(lab.diff(found, other)) is differs
+
+
 def test_imports_of_a_host_program_are_not_compared() -> None:
     found = inspected(chain, inputs(), "stock")
     (graph,) = found.graphs

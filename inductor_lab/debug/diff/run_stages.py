@@ -46,6 +46,8 @@ _NOISE = (
 )
 """Numbers of compiles, addresses and ids of objects, names of cached files, folders, TorchDynamo's
 numbered names for the builtins and for objects."""
+_SETTINGS = re.compile(r"\btorch\.compiler\.config\b|_config_module\b")
+"""How torch stores its settings: which parts are read depends on whether a setting has been set."""
 _DEFINITION = ("def ", "class ", "@", " ")
 """How lines of functions begin; the imports before them differ between versions of torch."""
 
@@ -208,6 +210,7 @@ def _guards(capture: Capture, at: str) -> tuple[str, ...]:
         f"{guard.kind}: {names.numbered(_plain(readable_source(guard.code)))}"
         for guard in capture.guards
         if (guard.source or guard.span) and at in ("", guard.compile_id)
+        and not _SETTINGS.search(guard.code)
     }
     return tuple(sorted(known))
 
