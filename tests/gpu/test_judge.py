@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.judge.judge import NOT_CONFINED, Judge
 from inductor_lab.debug.untrusted.confine import confinable
 from tests.judge import candidates
@@ -71,7 +72,12 @@ def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
+    """Skips if CUDA does not start in a confined process: then no test here can judge."""
     with Judge() as made:
+        try:
+            made.judge(reference, HEAD + "candidate = right\n", [(example(),)], seconds=None)
+        except NotRunnable as refused:
+            pytest.skip(str(refused))
         yield made
 
 
@@ -79,8 +85,19 @@ def example() -> torch.Tensor:
     return torch.randn(33, 40, device="cuda")
 
 
+def test_without_cuda_in_a_confined_process_the_candidate_is_refused() -> None:
+    """Never accepted or rejected without having run."""
+    with Judge() as judge:
+        try:
+            found = judge.judge(reference, HEAD + "candidate = right\n", [(example(),)],
+                                seconds=None)  # fmt: skip
+        except NotRunnable as refused:
+            assert "cannot use the GPU" in str(refused) and "on the CPU" in str(refused)
+        else:
+            assert found.accepted, str(found)
+
+
 def test_cuda_starts_in_a_confined_process(judge: Judge) -> None:
-    """If this fails, the device files of `gpu_devices` are not all that CUDA needs."""
     found = judge.judge(reference, HEAD + "candidate = right\n", [(example(),)], seconds=None)
     assert found.accepted, str(found)
     assert (NOT_CONFINED in found.notes) is not bool(confinable())
