@@ -14,6 +14,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat import NotebookNode
+from traitlets.config import Config
 
 from inductor_lab.cli import main
 from inductor_lab.compiler.base.errors import UnreadableFile
@@ -194,3 +195,18 @@ def test_a_lab_without_one_of_its_checks_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lab.md").write_text(text.replace('course.check("1.3"', 'print("1.3"'), "utf-8")
     with pytest.raises(UnreadableFile, match=r"it checks 1\.1, 1\.2, 1\.4"):
         assignment(read_source(tmp_path / "lab.md"), "en")
+
+
+@needs_nbgrader
+def test_the_late_policy_of_the_docs() -> None:
+    from nbgrader.preprocessors import AssignLatePenalties
+
+    page = (FOLDER.parent / "docs" / "classroom.md").read_text(encoding="utf-8")
+    code = page.partition("```python\nfrom nbgrader")[2].partition("```")[0]
+    config = Config()
+    exec(f"from nbgrader{code}", {"c": config})
+    late = AssignLatePenalties(config=config)
+    late.init_plugin()
+    taken = late.plugin_inst.late_submission_penalty
+    day = 86_400
+    assert [taken("ada", 10, seconds) for seconds in (1, day, day + 1, 9 * day)] == [2, 2, 4, 10]

@@ -1,4 +1,4 @@
-"""The judge on a GPU: a Triton candidate, wrong kernels, and streams that nobody waits for.
+"""The judge on a GPU: a Triton candidate, wrong kernels, and streams without synchronisation.
 
     python -m pytest -q tests/gpu/test_judge.py
 """
@@ -21,7 +21,7 @@ pytestmark = [
 ]
 HEAD = "import torch\n\ndef right(x):\n    return torch.softmax(2 * x, -1)\n"
 CHEATS = {
-    "a_stream_that_nobody_waits_for": """
+    "a_stream_without_synchronisation": """
 def candidate(x):
     out = torch.zeros_like(x)
     stream = torch.cuda.Stream()
