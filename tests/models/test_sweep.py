@@ -27,6 +27,20 @@ def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.evaluation == "differs" and found.why, str(found)
 
 
+def test_without_float64_weights_are_perturbed() -> None:
+    model = torch.nn.Linear(4, 4)
+    inputs = {"input": torch.randn(2, 4)}
+
+    def run(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        if model.weight.dtype is torch.float64:
+            raise RuntimeError("float32 only")
+        return [model(**inputs).detach()]
+
+    eager = run(model, inputs)
+    expected, error, named = sweep.reference(model, inputs, run, eager)
+    assert expected is eager and 0 < error < 1e-5 and "perturbed" in named
+
+
 def test_a_model_that_does_not_run_is_not_reached() -> None:
     assert check_model("no_such_model").evaluation == "not reached"
 
