@@ -46,7 +46,7 @@ def _verdict(found: Advice) -> str:
 
 
 def _row(each: Verified) -> tuple[str, ...]:
-    what = " ".join(f"{text}." for text in each.what)
+    what = " ".join(say("{sentence}.", sentence=translate(text)) for text in each.what)
     return ", ".join(each.names), str(each.compiles), str(each.eager_calls), what
 
 

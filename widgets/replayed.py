@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from inductor_lab.debug.explore.cuda_graph_report import cuda_graphs, is_on_gpu
-from inductor_lab.notebook.language import say
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.shapes import View
 from inductor_lab.widgets.views import row, table_view
 
@@ -22,7 +22,8 @@ def cuda_graph_views(compilation: Record | StockCompilation) -> Iterator[View]:
     if not any(map(is_on_gpu, compilation.parts)):
         return
     rows = [
-        row((part.part, say("replayed" if part.replayed else "not replayed"), part.reason),
+        row((part.part, say("replayed" if part.replayed else "not replayed"),
+             translate(part.reason)),
             mark="ok" if part.replayed else "no")
         for part in cuda_graphs(compilation).parts
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.schedule.schedule import Decision
 from inductor_lab.debug.explore.fused_parts import StockSide
-from inductor_lab.notebook.language import say
+from inductor_lab.notebook.language import say, translate
 from inductor_lab.stock.decide import StockSchedule
 from inductor_lab.stock.stock_compilation import StockPart
 from inductor_lab.widgets.links import Links
@@ -50,9 +50,9 @@ def _details(side: StockSide, decision: Decision) -> Iterator[tuple[str, str]]:
     for verdict in decision.verdicts:
         meaning, cure = side.explain(verdict)
         if meaning:
-            yield "means", meaning
+            yield "means", translate(meaning)
         if cure:
-            yield "to fuse", cure
+            yield "to fuse", translate(cure)
     here, there = (side.kernel(buffer) or say("no kernel")
                    for buffer in (decision.producer, decision.consumer))  # fmt: skip
     apart = say("both in {kernel}, in separate loops", kernel=here)

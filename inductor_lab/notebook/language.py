@@ -87,12 +87,12 @@ def _chinese() -> dict[str, str]:
 
 @cache
 def _templates() -> list[tuple[re.Pattern[str], str]]:
-    """The compiler's sentences as patterns, each with its Chinese.
+    """The sentences of the compiler and of tools as patterns, each with its Chinese.
 
     Sentences that start with a word come before those that start with a value, because the value
     may match the word.  Among these, the most specific pattern comes first.
     """
-    known = {**table()["sentences"], **table()["lines"]}
+    known = {**table()["sentences"], **table()["lines"], **table()["tools"]}
     by_words = sorted(
         known, key=lambda text: (text.startswith("{"), -len(re.sub(r"\{\w+\}", "", text)))
     )
