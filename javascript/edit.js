@@ -74,9 +74,13 @@ class Editor {
     this.said = html("p", { class: "lab-editor-said", role: "status" });
     this.errors = html("ul", { class: "lab-editor-errors" });
     this.isRunning = false;
+    this.stop = html("button", {
+      type: "button", class: "lab-stop", title: say("end the edited kernel that runs"), hidden: true,
+      onclick: () => this.context.whatIf?.line.ask({ show: "stop" }),
+    }, say("stop"));
     this.element = html("div", { class: "lab-editor" },
       html("div", { class: "lab-editor-head" }, choose,
-        html("button", { type: "button", onclick: () => this.ask() }, say("run")), html("button", {
+        html("button", { type: "button", onclick: () => this.ask() }, say("run")), this.stop, html("button", {
         type: "button", onclick: () => {
           this.area.value = original;
           this.changed();
@@ -126,10 +130,12 @@ class Editor {
     if (!this.context.whatIf || this.isRunning) return;
     const done = countSeconds(this.said, say("compiling and running"));
     this.isRunning = true;
+    this.stop.hidden = false;
     const request = { show: "kernel", part, kernel, text: draft.text };
     const answer = await this.context.whatIf.line.ask(request);
     done();
     this.isRunning = false;
+    this.stop.hidden = true;
     Object.assign(draft, outcome(answer));
     this.tell(draft);
   }

@@ -16,22 +16,28 @@ comparison; Python answers `{id, error}`, or
     "again" (with `edits` of the inputs)       {id, verdict, entry, call}
     "guards" (with `edits` of the inputs)      {id, hit, reasons}
     "kernel" (with its `part` and new `text`)  {id, verdict, right, errors}
+    "stop"                                     {id}; the edited kernel that runs is ended
 
 A compilation by stock answers "memory", "guards" and "again".
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import anywidget
 import traitlets
 
 from inductor_lab.compiler.base.errors import LabError
-from inductor_lab.debug.explore.edit_kernel import try_kernel
+from inductor_lab.compiler.base.thread_state import ThreadState
+from inductor_lab.debug.explore.edit_kernel import EditedKernel, Refused, edited_part, run_edit
 from inductor_lab.debug.isolate import can_fork
 from inductor_lab.notebook.language import say
 from inductor_lab.stock.stock_compilation import StockCompilation
@@ -71,32 +77,56 @@ class Connection(anywidget.AnyWidget):
         self._compilation = compilation
         self._links = links
         self._changed: tuple[str, Any] = (json.dumps({}), compilation)
+        self._stop: Callable[[], None] = lambda: None
         self.on_msg(self._answer)
         self._open.append(self)
         while len(self._open) > KEPT:
             self._open.popleft().close()
 
     def _answer(self, _widget: Any, request: Any, _buffers: Any) -> None:
+        made = partial(self._made, request)
+        if request.get("show") == "kernel":
+            found = _answer_of(partial(self._compiled_edit, request))
+            made = partial(self._ran_edit, found)
+            with suppress(RuntimeError):  # there is no event loop outside of notebooks
+                loop = asyncio.get_running_loop()
+                self._editing = loop.create_task(self._answer_later(request, made))
+                return
+        self.send({"id": request.get("id"), **_answer_of(made)})
+
+    async def _answer_later(self, request: Any, made: Callable[[], dict[str, Any]]) -> None:
+        """Answer when a thread has made the answer; until then "stop" can be answered."""
+        run = partial(ThreadState.now().run, partial(_answer_of, made))
+        self.send({"id": request.get("id"), **await asyncio.to_thread(run)})
+
+    def _compiled_edit(self, request: Any) -> dict[str, Any]:
+        """The part with an edited kernel; an answer if it does not compile."""
+        kernel, part, compilation = request["kernel"], request["part"], self._compilation
+        assert not isinstance(compilation, StockCompilation), "its page has no editor"
         try:
-            answer = self._made(request)
-        except LabError as error:
-            answer = {"error": str(error)}
-        except Exception as error:  # of the user's function: shown in the page, not only logged
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        self.send({"id": request.get("id"), **answer})
+            return {"attempt": edited_part(compilation, kernel, request["text"], part)}
+        except Refused as refused:
+            return _edit_answer(EditedKernel(kernel, part, errors=refused.errors))
+
+    def _ran_edit(self, found: dict[str, Any]) -> dict[str, Any]:
+        if "attempt" not in found:
+            return found
+        return _edit_answer(run_edit(found["attempt"], started=self._remember_stop))
+
+    def _remember_stop(self, stop: Callable[[], None]) -> None:
+        self._stop = stop
 
     def _made(self, request: Any) -> dict[str, Any]:
         show, compilation = request.get("show"), self._compilation
+        if show == "stop":
+            self._stop()
+            return {}
         if show == "guards":
             return answer_prediction(compilation, request["edits"])
         if show == "again":
             return answer_again(compilation, request["edits"], self._links)
         if isinstance(compilation, StockCompilation):
             return memory_answer(compilation, self._links)
-        if show == "kernel":
-            asked = (request["kernel"], request["text"])
-            tried = try_kernel(compilation, *asked, part=request["part"])
-            return {"verdict": str(tried), "right": tried.right, "errors": list(tried.errors)}
         changes = request.get("changes") or {}
         changed = self._with(compilation, changes)
         if show == "memory":
@@ -132,6 +162,22 @@ class Explorer(Connection):
     def of(cls, compilation: Compilation) -> Explorer:
         shown, links = linked_document(compilation)
         return cls(compilation, links, document=packed(shown))
+
+
+def _answer_of(made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The answer, or the error as an answer."""
+    try:
+        return made()
+    except LabError as error:
+        return {"error": str(error)}
+    except KeyboardInterrupt:  # the notebook's own stop button
+        return {"error": say("Stopped.")}
+    except Exception as error:  # of the user's function: shown in the page, not only logged
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _edit_answer(tried: EditedKernel) -> dict[str, Any]:
+    return {"verdict": str(tried), "right": tried.right, "errors": list(tried.errors)}
 
 
 def memory_answer(compilation: Compilation | StockCompilation, links: Links) -> dict[str, Any]:

@@ -39,7 +39,9 @@ Tell: TypeAlias = Callable[[Any], None]
 Work: TypeAlias = Callable[[Tell], Any]
 """A function to run isolated; its result and its messages must be picklable."""
 
-How = Literal["returned", "raised", "crashed", "hung"]
+How = Literal["returned", "raised", "crashed", "hung", "stopped"]
+Started: TypeAlias = Callable[[Callable[[], None]], None]
+"""Gets the function that stops a running process; another thread may call it."""
 STACK = 256 << 20
 """Stack size in bytes of the thread that runs the work: Dynamo recurses deeply."""
 LAST_WORDS = 4000
@@ -69,6 +71,7 @@ class Ended:
             "raised": f"raised {self.kind}: {self.value}",
             "crashed": f"ended by {self.kind}",
             "hung": f"still running after {self.seconds:.0f} s",
+            "stopped": f"stopped after {self.seconds:.0f} s",
         }
         return said[self.how]
 
@@ -98,15 +101,15 @@ def _forks_have_gradients() -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def run_isolated(work: Work, limit: float = 120.0) -> Ended:
+def run_isolated(work: Work, limit: float = 120.0, started: Started | None = None) -> Ended:
     """Run `work` in its own process for at most `limit` seconds."""
-    for _, ended in run_all_isolated([work], limit, jobs=1):
+    for _, ended in run_all_isolated([work], limit, jobs=1, started=started):
         return ended
     raise AssertionError("one function ends once")
 
 
 def run_all_isolated(
-    works: Iterable[Work], limit: float = 120.0, jobs: int = 2
+    works: Iterable[Work], limit: float = 120.0, jobs: int = 2, started: Started | None = None
 ) -> Iterator[tuple[int, Ended]]:
     """Run all `works`, `jobs` at a time; yields the index and the end of each when it ends.
 
@@ -122,6 +125,8 @@ def run_all_isolated(
         while True:
             while len(running) < jobs and (following := next(waiting, None)) is not None:
                 running.append(_Process(*following, limit))
+                if started is not None:
+                    started(running[-1].stop)
             if not running:
                 return
             for process in _wait(running):
@@ -164,8 +169,9 @@ class _Process:
         self.number = number
         self.started = time.monotonic()
         self.deadline = self.started + limit
-        self.hung = False
+        self.hung = self.stopped = False
         self.received = bytearray()
+        self.lock, self.ended = threading.Lock(), False
         self.printed: IO[bytes] = tempfile.TemporaryFile()
         reader, writer = os.pipe()
         self.pid = _fork()
@@ -181,6 +187,13 @@ class _Process:
         self.received += piece
         return bool(piece)
 
+    def stop(self) -> None:
+        """Kill the process on behalf of the user; nothing happens if it has ended."""
+        with self.lock:
+            if not self.ended:
+                self.stopped = True
+                self.kill()
+
     def kill(self) -> None:
         """Kill the process and the compilers that it started."""
         for end in (os.killpg, os.kill):
@@ -191,7 +204,9 @@ class _Process:
                 continue
 
     def end(self) -> Ended:
-        _, status = os.waitpid(self.pid, 0)
+        with self.lock:
+            self.ended = True  # its number may soon be that of another process
+            _, status = os.waitpid(self.pid, 0)
         os.close(self.pipe)
         took = time.monotonic() - self.started
         self.printed.seek(0)
@@ -203,8 +218,8 @@ class _Process:
         if last is not None:
             how, (value, kind) = last
             return Ended(how, value, kind, found, took, printed)
-        if self.hung:
-            return Ended("hung", None, "", found, took, printed)
+        if self.hung or self.stopped:
+            return Ended("stopped" if self.stopped else "hung", None, "", found, took, printed)
         code = os.waitstatus_to_exitcode(status)
         kind = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         return Ended("crashed", None, kind, found, took, printed)

@@ -122,6 +122,27 @@ def test_lower_panes_are_created_on_request(notebook):
     notebook.click(f'.lab-rail [data-pane="{CODE_PANE}"]')
 
 
+def test_an_edited_kernel_that_hangs_is_stopped(notebook):
+    notebook.click(f'.lab-rail [data-pane="{CODE_PANE}"]')
+    pane = notebook.locator(CODE)
+    pane.locator(".lab-edit").click()
+    text = pane.locator("textarea")
+    head, brace, body = text.input_value().partition("{")
+    text.fill(f"{head}{brace}\n    volatile bool more = true;\n    while (more) {{}}{body}")
+    stop = pane.locator(".lab-stop")
+    assert not stop.is_visible()
+    pane.locator(".lab-editor button", has_text="run").click()
+    stop.wait_for()
+    notebook.wait_for_timeout(3000)  # the compiler has ended, the kernel runs
+    stop.click()
+    pane.locator(".lab-editor-said.no", has_text="stopped after").wait_for(timeout=10_000)
+    assert not stop.is_visible()
+    pane.locator(".lab-editor button", has_text="restore generated code").click()
+    pane.locator(".lab-editor button", has_text="run").click()
+    pane.locator(".lab-editor-said.ok", has_text="right").wait_for()
+    pane.locator(".lab-edit").click()
+
+
 @pytest.fixture(scope="module")
 def training(notebook):
     """The explorer of the third cell, whose function has a gradient."""

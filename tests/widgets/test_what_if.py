@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
+import re
 
 import pytest
 import torch
 
 import inductor_lab as lab
 from inductor_lab.compiler.base.errors import BadOption, NotRunnable
+from inductor_lab.widgets import live
 from inductor_lab.widgets.compare import comparison_panes, switches, verdict
 from inductor_lab.widgets.live import Connection, Explorer, changed_by
 from inductor_lab.widgets.markup import text_of
@@ -116,6 +119,44 @@ def test_a_connection_answers_and_reports_errors(inference, monkeypatch):
     assert "g0.forward.assembly" in sent[2]["panes"]
     assert sent[0]["id"] == "1" and "3 kernels" in sent[0]["verdict"]
     assert sent[1]["id"] == "2" and "nonsense" in sent[1]["error"]
+
+
+def test_an_edited_kernel_that_hangs_is_stopped(inference, monkeypatch):
+    """As in a notebook: the answer comes later, and another message stops the kernel."""
+    connection = Connection(inference, linked_document(inference)[1])
+    sent = []
+    monkeypatch.setattr(connection, "send", sent.append)
+    kernel = inference.graphs[0].forward.kernels[0]
+    head, brace, body = str(kernel.code).partition("{")
+    hanging = f"{head}{brace}\n    volatile bool more = true;\n    while (more) {{}}{body}"
+
+    async def edit_and_stop():
+        request = {"id": "1", "show": "kernel", "kernel": kernel.name, "part": "g0.forward"}
+        connection._answer(connection, {**request, "text": hanging}, [])
+        assert sent == []
+        while not sent:
+            connection._answer(connection, {"id": "2", "show": "stop"}, [])
+            await asyncio.sleep(0.1)
+            sent[:] = [answer for answer in sent if answer != {"id": "2"}]
+
+    asyncio.run(edit_and_stop())
+    (answer,) = sent
+    assert answer["id"] == "1" and not answer["right"]
+    assert re.search(r"stopped after \d+ s", answer["verdict"])
+
+
+def test_an_interrupted_request_is_answered(inference, monkeypatch):
+    """The notebook's stop button must not leave the page waiting."""
+    connection = Connection(inference, linked_document(inference)[1])
+    sent = []
+    monkeypatch.setattr(connection, "send", sent.append)
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(live, "changed_by", interrupted)
+    connection._answer(connection, {"id": "1", "changes": {"fusion": False}}, [])
+    assert sent == [{"id": "1", "error": "Stopped."}]
 
 
 def test_assembly_reflects_the_changes(inference, monkeypatch):

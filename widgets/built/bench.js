@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 22bc9b9c77d5cde9.
+// Made by `npm run build` in javascript, from sources 938b243d6f7b7d92.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

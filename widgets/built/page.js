@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 22bc9b9c77d5cde9.
+// Made by `npm run build` in javascript, from sources 938b243d6f7b7d92.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -2066,6 +2066,13 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.said = html("p", { class: "lab-editor-said", role: "status" });
       this.errors = html("ul", { class: "lab-editor-errors" });
       this.isRunning = false;
+      this.stop = html("button", {
+        type: "button",
+        class: "lab-stop",
+        title: say("end the edited kernel that runs"),
+        hidden: true,
+        onclick: () => this.context.whatIf?.line.ask({ show: "stop" })
+      }, say("stop"));
       this.element = html(
         "div",
         { class: "lab-editor" },
@@ -2074,6 +2081,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
           { class: "lab-editor-head" },
           choose,
           html("button", { type: "button", onclick: () => this.ask() }, say("run")),
+          this.stop,
           html("button", {
             type: "button",
             onclick: () => {
@@ -2125,10 +2133,12 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       if (!this.context.whatIf || this.isRunning) return;
       const done = countSeconds(this.said, say("compiling and running"));
       this.isRunning = true;
+      this.stop.hidden = false;
       const request = { show: "kernel", part, kernel, text: draft.text };
       const answer = await this.context.whatIf.line.ask(request);
       done();
       this.isRunning = false;
+      this.stop.hidden = true;
       Object.assign(draft, outcome(answer));
       this.tell(draft);
     }

@@ -39,7 +39,7 @@ from inductor_lab.debug.blame.stages import run_graph
 from inductor_lab.debug.compare.precision import Judged, judge
 from inductor_lab.debug.compare.values import copies, widened
 from inductor_lab.debug.explore.steps import Running, steps_of
-from inductor_lab.debug.isolate import Tell, can_fork, run_isolated
+from inductor_lab.debug.isolate import Started, Tell, can_fork, run_isolated
 from inductor_lab.debug.judge.check_part import judge_part
 from inductor_lab.debug.judge.correctness import Checked
 from inductor_lab.saved.documents import comparison_types, tool_types
@@ -146,8 +146,15 @@ def try_kernel(
         attempt = edited_part(compilation, kernel, text, part)
     except Refused as refused:
         return EditedKernel(kernel, part, errors=refused.errors)
-    ended = run_isolated(partial(attempt.run, seconds), limit)
-    found = EditedKernel(kernel, part, against=attempt.against)
+    return run_edit(attempt, seconds, limit)
+
+
+def run_edit(
+    attempt: EditedPart, seconds: float = 0.5, limit: float = 60.0, started: Started | None = None
+) -> EditedKernel:
+    """Run, judge and time an edited kernel; `started` gets the function that stops its process."""
+    ended = run_isolated(partial(attempt.run, seconds), limit, started)
+    found = EditedKernel(attempt.kernel, attempt.running.where, against=attempt.against)
     if ended.how != "returned":
         return replace(found, failure=str(ended))
     judged, samples = ended.value
