@@ -9,6 +9,7 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.compiler.ir.program import ExternCall
+from tests.schedule.programs import traced
 
 K, N = 96, 160
 Given = tuple[torch.Tensor, ...]
@@ -163,3 +164,15 @@ def test_other_products_are_library_calls(sizes: tuple[int, ...]) -> None:
     torch.testing.assert_close(found.result, a @ b)
     calls = [s.op for s in found.graphs[0].forward.loops.steps if isinstance(s, ExternCall)]
     assert calls == (["aten.bmm.default"] if rows else [])
+
+
+def rows_of_a_batch(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(a, b).view(24, 5) + 1
+
+
+def test_a_batch_of_products_as_loops_is_right_before_a_view() -> None:
+    a, b = torch.randn(4, 6, 7), torch.randn(4, 7, 5)
+    program = traced(rows_of_a_batch, a, b, products=True)
+    assert not [step for step in program.steps if isinstance(step, ExternCall)]
+    (found,) = program.run(a, b)
+    torch.testing.assert_close(found, rows_of_a_batch(a, b))

@@ -286,6 +286,7 @@ REDUCED_EDGES: dict[str, Callable[[torch.Tensor], Any]] = {
     "NaN wins": lambda x: ((x / 0 * 0).amax(1), (x / 0 * 0).argmin(1), torch.maximum(x, x / 0 * 0)),
     "infinity": lambda x: ((x / 0).amin(1), (x / 0).logsumexp(1)),
     "no dims": lambda x: torch.sum(x, ()),
+    "last dim of a vector": lambda x: (x[0].sum(-1), x[0].amax(-1), x[0].argmax(-1), x[0].mean(-1)),
 }
 
 
