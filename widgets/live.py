@@ -26,6 +26,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -78,16 +79,17 @@ class Connection(anywidget.AnyWidget):
         self._links = links
         self._changed: tuple[str, Any] = (json.dumps({}), compilation)
         self._stop: Callable[[], None] = lambda: None
+        self._settings, self._thread = ThreadState.now(), threading.get_ident()
         self.on_msg(self._answer)
         self._open.append(self)
         while len(self._open) > KEPT:
             self._open.popleft().close()
 
     def _answer(self, _widget: Any, request: Any, _buffers: Any) -> None:
-        made = partial(self._made, request)
+        made = partial(self._with_settings, partial(self._made, request))
         if request.get("show") == "kernel":
-            found = _answer_of(partial(self._compiled_edit, request))
-            made = partial(self._ran_edit, found)
+            compiled = partial(self._with_settings, partial(self._compiled_edit, request))
+            made = partial(self._with_settings, partial(self._ran_edit, _answer_of(compiled)))
             with suppress(RuntimeError):  # there is no event loop outside of notebooks
                 loop = asyncio.get_running_loop()
                 self._editing = loop.create_task(self._answer_later(request, made))
@@ -96,8 +98,14 @@ class Connection(anywidget.AnyWidget):
 
     async def _answer_later(self, request: Any, made: Callable[[], dict[str, Any]]) -> None:
         """Answer when a thread has made the answer; until then "stop" can be answered."""
-        run = partial(ThreadState.now().run, partial(_answer_of, made))
-        self.send({"id": request.get("id"), **await asyncio.to_thread(run)})
+        self.send({"id": request.get("id"), **await asyncio.to_thread(_answer_of, made)})
+
+    def _with_settings(self, made: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Make the answer with the torch settings of the user's thread: JupyterLab lets another
+        thread answer (a subshell), so that a cell that runs does not block the explorer."""
+        if threading.get_ident() == self._thread:
+            return made()
+        return self._settings.copy().run(made)
 
     def _compiled_edit(self, request: Any) -> dict[str, Any]:
         """The part with an edited kernel; an answer if it does not compile."""

@@ -4,9 +4,11 @@ import asyncio
 import importlib
 import json
 import re
+import threading
 
 import pytest
 import torch
+import torch._dynamo.config as dynamo_config
 
 import inductor_lab as lab
 from inductor_lab.compiler.base.errors import BadOption, NotRunnable
@@ -143,6 +145,29 @@ def test_an_edited_kernel_that_hangs_is_stopped(inference, monkeypatch):
     (answer,) = sent
     assert answer["id"] == "1" and not answer["right"]
     assert re.search(r"stopped after \d+ s", answer["verdict"])
+
+
+@pytest.mark.parametrize("show", [None, "kernel"])
+def test_another_thread_answers_with_the_settings_of_the_user(inference, monkeypatch, show):
+    """As JupyterLab does it; torch keeps its configuration for each thread."""
+    with dynamo_config.patch(capture_scalar_outputs=True), torch.no_grad():
+        connection = Connection(inference, linked_document(inference)[1])
+    monkeypatch.setattr(connection, "send", lambda answer: None)
+    seen = []
+
+    def look(*args, **kwargs):
+        seen.append((dynamo_config.capture_scalar_outputs, torch.is_grad_enabled()))
+        raise BadOption("x", "y", "z")
+
+    monkeypatch.setattr(live, "changed_by", look)
+    monkeypatch.setattr(live, "edited_part", look)
+    request = {"show": show, "kernel": "k", "text": "", "part": "g0.forward", "changes": {"f": 1}}
+    for number in range(2):
+        asked = (connection, {"id": str(number), **request}, [])
+        thread = threading.Thread(target=connection._answer, args=asked)
+        thread.start()
+        thread.join()
+    assert seen == [(True, False)] * 2
 
 
 def test_an_interrupted_request_is_answered(inference, monkeypatch):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
@@ -23,7 +23,7 @@ CASTING = ("cpu", "cuda")
 
 @dataclass(frozen=True)
 class ThreadState:
-    """The settings of the thread that calls `now`, for a thread that calls `run`, once.
+    """The settings of the thread that calls `now`, for one `run` in another thread (see `copy`).
 
     context    torch's overrides of its configuration, and other context variables
     autocasts  for each device type: whether autocast is enabled, and its dtype
@@ -50,6 +50,10 @@ class ThreadState:
             device=torch.get_default_device(),
             threads=torch.get_num_threads(),
         )
+
+    def copy(self) -> ThreadState:
+        """The same settings, for one more `run`."""
+        return replace(self, context=self.context.copy())
 
     def run(self, work: Callable[[], T]) -> T:
         """Run `work` with these settings; all except the number of threads are restored
