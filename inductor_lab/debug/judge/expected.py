@@ -47,23 +47,26 @@ class Expected:
         """The verdict about each value of the candidate.
 
         The sign of a zero does not count.  Where the reference has a NaN, every value that is not
-        finite is right, and so it is where a complex number of the reference is not finite.
+        finite is right, and so it is where a complex number or a gradient is not finite.
         """
-        got = {name: _as_nan(value, self.plain.get(name)) for name, value in got.items()}
+        got = {name: _as_nan(value, self.plain.get(name), name in self.labels)
+               for name, value in got.items()}  # fmt: skip
         judged = judge_perturbed(got, self.plain, self.exact, self.spread)
         return {name: replace(each, kind="rounding") if each.kind == "sign of zero" else each
                 for name, each in judged.items()}  # fmt: skip
 
 
-def _as_nan(got: Any, plain: Any) -> Any:
-    """A tensor with the reference's value where both are not finite, and the reference is a NaN."""
+def _as_nan(got: Any, plain: Any, is_gradient: bool) -> Any:
+    """A tensor with the reference's value where both are not finite, and the reference is a NaN (a
+    gradient or a complex number: not finite)."""
     tensors = isinstance(got, torch.Tensor) and isinstance(plain, torch.Tensor)
     if not tensors or got.shape != plain.shape or got.dtype is not plain.dtype:
         return got
     if not (got.dtype.is_floating_point or got.dtype.is_complex):
         return got
     plain = plain.to(got.device)  # the values of a candidate on a GPU come back in main memory
-    strange = ~plain.isfinite() if plain.dtype.is_complex else plain.isnan()
+    either = is_gradient or plain.dtype.is_complex
+    strange = ~plain.isfinite() if either else plain.isnan()
     return torch.where(~got.isfinite() & strange, plain, got)
 
 
@@ -105,9 +108,17 @@ def expected(function: Applied, args: Arguments) -> Expected:
         shares = shares[: len(shares) - len(sources)]
         labels = {f"result {leaves - len(sources) + n}": f"the gradient of {name}"
                   for n, name in enumerate(sources)}  # fmt: skip
+    # single gradients cancel: an element may be as wrong as the one that rounding changes most
+    spread = {name: _largest(one) if name in labels else one for name, one in spread.items()}
     placed = [placed_of(leaf) for leaf in pytree.tree_leaves(returned)]
     alone = is_alone(returned, function.gradients is not None)
     return Expected(plain, exact, spread, results, shares, labels, placed, alone)
+
+
+def _largest(spread: torch.Tensor) -> torch.Tensor:
+    finite = spread[spread.isfinite()]
+    largest = finite.max() if finite.numel() else spread.new_zeros(())
+    return torch.where(spread.isfinite(), largest, spread)
 
 
 def _layout(value: Any, inputs: list[Any]) -> tuple[Results, list[int], int]:
