@@ -24,6 +24,8 @@ SMALLEST = 1e-5
 """The values of a tensor whose largest value is smaller cancel: this is its scale."""
 WORSE = 4.0
 """Ours may be so many times as far from float64 as eager mode is."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of a model type: "agrees", "differs", "torch differs" (`aot_eager` is as far from
