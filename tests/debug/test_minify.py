@@ -13,7 +13,7 @@ import torch
 from torch.nn.attention.flex_attention import flex_attention
 
 import inductor_lab as lab
-from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments, BadOption
 from inductor_lab.debug.faults import CATALOGUE
 from inductor_lab.debug.minify.candidate import Candidate, keep
 from inductor_lab.debug.minify.checks import slower_than_eager
@@ -144,6 +144,11 @@ def test_a_graph_that_cannot_be_recaptured_is_not_a_failure() -> None:
 def test_nothing_to_shrink() -> None:
     with pytest.raises(BadArguments, match="nothing to shrink"):
         lab.minify(lambda x: x + 1, torch.randn(3), tell=None)
+
+
+def test_a_backend_that_does_not_exist_is_not_a_failure_of_the_graph() -> None:
+    with pytest.raises(BadOption, match=r"a function, or one of .*inductor_lab"):
+        lab.minify(lambda x: x + 1, torch.randn(3), backend="indutcor", tell=None)
 
 
 def test_an_interrupt_keeps_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:

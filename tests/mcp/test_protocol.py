@@ -187,6 +187,15 @@ def test_stock_is_checked(client: LabClient) -> None:
     assert client.document("blame", function="softmax.py:f", stock=True)["right"]
 
 
+def test_a_function_may_name_our_backend(client: LabClient, folder: Path) -> None:
+    """The confined process finds it by the installed package's entry points."""
+    text = "import torch\n\ndef f(x):\n    return (x * 2).sum()\n"
+    text += "example_inputs = lambda: torch.ones(3)\nBACKENDS = torch.compiler.list_backends()\n"
+    check = "assert {'inductor_lab', 'inductor_lab_mini'} <= {*BACKENDS}, BACKENDS\n"
+    (folder / "named.py").write_text(text + check)
+    assert client.document("explain", function="named.py:f")["kind"] == "compilation"
+
+
 def test_a_folder_that_cannot_be_served_is_refused(tmp_path: Path) -> None:
     for folder, words in ((tmp_path / "nothing", "is not a folder"), (Path("/"), "whole system")):
         run = subprocess.run([sys.executable, "-m", "inductor_lab", "mcp", str(folder)],

@@ -73,5 +73,6 @@ def _installation() -> Iterator[Path]:
             yield from (path.resolve() for path in folder.iterdir() if path.is_symlink())
     package = Path(inductor_lab.__file__).resolve().parent
     yield from (package, package.parent / "widgets", package.parent / "docs")
+    yield from package.parent.glob("inductor_lab*-info")  # it names our backends to torch.compile
     if found := shutil.which(os.environ.get("CXX", "")):
         yield Path(found).resolve().parents[1]

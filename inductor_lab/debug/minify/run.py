@@ -51,14 +51,18 @@ def minify(
     tell     called with a line for each step; None: no output
     compiler "stock": the backend is torch's own, and the script needs only torch
 
-    Ctrl-C stops it with the smallest graph so far.  Raises BadArguments if nothing fails, or if the
-    failure is not in a graph (for reused code whose guard should have failed, use `lab.blame`).
+    Ctrl-C stops it with the smallest graph so far.  Raises BadOption for an unknown backend, and
+    BadArguments if nothing fails, or if the failure is not in a graph (for reused code whose guard
+    should have failed, use `lab.blame`).
     """
     started = time.monotonic()
     if compiler not in ("inductor_lab", "stock"):
         raise BadOption("compiler", compiler, "'inductor_lab' or 'stock'")
     if compiler == "stock":
         backend = "inductor"
+    if isinstance(backend, str) and backend not in torch.compiler.list_backends(exclude_tags=()):
+        known = ", ".join(torch.compiler.list_backends(exclude_tags=()))
+        raise BadOption("backend", backend, f"a function, or one of {known}")
 
     def say(line: str) -> None:
         if tell is not None:
