@@ -14,7 +14,7 @@ from typing import Any
 from inductor_lab import __version__
 from inductor_lab.bench.progress import StatusLine
 from inductor_lab.compiler.base.display import bytes_text
-from inductor_lab.compiler.base.errors import BadArguments, LabError, unknown_name
+from inductor_lab.compiler.base.errors import BadArguments, LabError, MissingPackage, unknown_name
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.debug.command_line import (
     BAD_INPUT,
@@ -230,6 +230,11 @@ def _parser() -> argparse.ArgumentParser:
     schema = commands.add_parser("schema", help="print the JSON Schema of a kind of result")
     schema.add_argument("kind", nargs="?", help="such as kernel; without one: lists the kinds")
     schema.set_defaults(run=_schema, json=False)
+
+    completion = commands.add_parser("completion", help="print what completes this command in a "
+                                     "shell")  # fmt: skip
+    completion.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    completion.set_defaults(run=_completion, json=False)
     return parser
 
 
@@ -421,3 +426,24 @@ def _schema(given: argparse.Namespace) -> Answer:
     if given.kind is None:
         return Answer("\n".join(kinds.KINDS))
     return Answer(json.dumps(kinds.schema(given.kind), indent=1))
+
+
+def _completion(given: argparse.Namespace) -> Answer:
+    try:
+        import shtab
+    except ImportError:
+        raise MissingPackage("shtab", "shell") from None
+    parser = _parser()
+    for command in _commands_of(parser):
+        for action in command._actions:
+            if action.type is Path or str(action.metavar).startswith("FILE"):
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    return Answer(shtab.complete(parser, given.shell))
+
+
+def _commands_of(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    found: list[argparse.ArgumentParser] = []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found += action.choices.values()
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import statistics
 import subprocess
 import sys
@@ -204,3 +205,22 @@ def test_the_package_runs_as_a_module() -> None:
 
 def test_tab_offers_the_public_names_only() -> None:
     assert dir(lab) == sorted(lab.__all__)
+
+
+@pytest.mark.parametrize(("typed", "expected"), [
+    ("why", "why-not-fused"), ("explain --rep", "--report"), ("blame model", "model.py"),
+])  # fmt: skip
+def test_bash_completes_commands_options_and_files(
+    typed: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("shtab")
+    if shutil.which("bash") is None:
+        pytest.skip("no bash")
+    assert cli.main(["completion", "bash"]) == 0
+    (tmp_path / "completion").write_text(capsys.readouterr().out)
+    (tmp_path / "model.py").touch()
+    words = ["inductor-lab", *typed.split()]
+    cursor = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}"
+    program = f"source ./completion; {cursor}; _shtab_inductor_lab; echo ${{COMPREPLY[@]}}"
+    run = subprocess.run(["bash", "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert expected in run.stdout.split(), run
