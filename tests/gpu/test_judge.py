@@ -13,13 +13,13 @@ import torch
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.judge.judge import NOT_CONFINED, Judge
 from inductor_lab.debug.untrusted.confine import confinable
-from tests.judge import candidates
+from tests.judge import candidates, exploits
+from tests.judge.exploits import HEAD
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
 ]
-HEAD = "import torch\n\ndef right(x):\n    return torch.softmax(2 * x, -1)\n"
 CHEATS = {
     "a_stream_without_synchronisation": """
 def candidate(x):
@@ -43,17 +43,10 @@ def candidate(x):
         torch.softmax(2 * x, -1, out=out)
     return out
 """,
-    "cache_by_shape": """
-known = {}
-def candidate(x):
-    if x.shape not in known:
-        known[x.shape] = right(x)
-    return known[x.shape].clone()
-""",
-    "memory_that_is_not_written": "def candidate(x):\n    return torch.empty_like(x)\n",
     "a_result_in_main_memory": "def candidate(x):\n    return right(x.cpu())\n",
-    "float16": "def candidate(x):\n    return right(x.half()).to(x.dtype)\n",
-}
+    **{name: exploits.WRONG[name]
+       for name in ("cache_by_shape", "memory_that_is_not_written", "float16")},
+}  # fmt: skip
 TF32 = """
 import torch
 def candidate(x, y):

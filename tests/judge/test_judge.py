@@ -14,6 +14,7 @@ from inductor_lab.bench.machine import Ceilings, machine
 from inductor_lab.cli import main
 from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.debug.judge.candidate import Candidate, candidate_of
+from inductor_lab.debug.judge.cold_memory import evictor
 from inductor_lab.debug.judge.judge import Judge
 from inductor_lab.debug.untrusted.confine import confinable
 from inductor_lab.saved.documents.kinds import schema
@@ -64,6 +65,19 @@ def test_python_is_accepted_and_timed(judge: Judge) -> None:
     found_dict = found.to_dict()
     assert not list(Draft202012Validator(schema("judgement")).iter_errors(found_dict))
     assert found_dict["accepted"] and found_dict["speed"]["rounds"] == found.timings.rounds
+
+
+@pytest.mark.skipif(evictor() is None, reason="no instruction here evicts a cache line")
+def test_a_candidate_is_timed_with_warm_and_cold_caches(judge: Judge) -> None:
+    found = judge.judge(reference, candidates.PYTHON, [(X,)], seconds=0.1)
+    names = ("candidate", "reference")
+    assert {*found.timings.seconds} == {*names, *(f"{name} with cold caches" for name in names)}
+    assert len({len(times) for times in found.timings.seconds.values()}) == 1
+    assert str(found).count("reference with cold caches") == 1, str(found)
+    speed = found.to_dict()["speed"]
+    cold = found.timings.median_ms("candidate with cold caches")
+    assert speed["cold_candidate_seconds"] == pytest.approx(cold / 1e3)
+    assert speed["cold_verdict"] in str(found)
 
 
 @pytest.mark.parametrize("candidate", [

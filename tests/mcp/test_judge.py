@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from inductor_lab.debug.judge.judge import NOT_CONFINED
 from inductor_lab.debug.untrusted.confine import confinable
+from tests.judge import exploits, more_exploits
+from tests.judge.exploits import HEAD
 from tests.mcp.client import LabClient, connected
 
 pytestmark = pytest.mark.skipif(not confinable(), reason="no Landlock on this machine")
@@ -20,49 +23,14 @@ def f(x):
 def example_inputs():
     return (torch.randn(33, 40),)
 """
-HEAD = "import torch\n\ndef right(x):\n    return torch.softmax(2 * x, -1)\n"
 CANDIDATES = {
-    "honest": "def candidate(x):\n    return right(x)\n",
-    "ours": """
-import inductor_lab as lab
-candidate = lab.compile(right, dynamic=True)
-""",
-    "cheat": """
-known = {}
-def candidate(x):
-    if x.shape not in known:
-        known[x.shape] = right(x)
-    return known[x.shape].clone()
-""",
-    "thread": """
-import threading
-def burn():
-    while True:
-        torch.ones(300, 300) @ torch.ones(300, 300)
-threading.Thread(target=burn, daemon=True).start()
-def candidate(x):
-    return right(x)
-""",
-    "child": """
-import os
-if os.fork() == 0:
-    os.setsid()
-    while True:
-        pass
-def candidate(x):
-    return right(x)
-""",
-    "chain": """
-import os, time
-if os.fork() == 0:
-    while True:
-        time.sleep(0.004)
-        if os.fork() != 0:
-            os._exit(0)
-def candidate(x):
-    return right(x)
-""",
-    "endless": "def candidate(x):\n    while True:\n        pass\n",
+    "honest": "candidate = right\n",
+    "ours": "import inductor_lab as lab\ncandidate = lab.compile(right, dynamic=True)\n",
+    "cheat": exploits.WRONG["cache_by_shape"],
+    "thread": exploits.FAST["a_thread_slows_the_reference"],
+    "child": more_exploits.FAST["a_child_works_all_the_time"],
+    "chain": more_exploits.FAST["starts_child_after_child"],
+    "endless": exploits.WRONG["never_ends"],
 }
 
 
@@ -93,7 +61,7 @@ def judged(client: LabClient, name: str, seconds: float | None = None) -> dict:
 def test_an_honest_candidate_is_accepted_and_a_cheat_rejected(client: LabClient) -> None:
     honest, cheat = judged(client, "honest", 0.2), judged(client, "cheat")
     assert honest["kind"] == "judgement" and honest["accepted"], honest
-    assert honest["speed"]["rounds"] > 0 and not honest["notes"]
+    assert honest["speed"]["rounds"] > 0 and NOT_CONFINED not in honest["notes"]
     assert not cheat["accepted"] and cheat["reasons"]
     assert "exit_code" not in cheat
 

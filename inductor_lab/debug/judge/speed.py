@@ -7,6 +7,9 @@ The time ends when the judge has its own copy of the results.  So a result that 
 (by a thread, or lazily) is late or wrong, and every timed call is checked.  Between its calls the
 processes of the candidate are stopped.  What the messages and
 the copies cost is timed with a function that computes nothing, and subtracted.
+
+Each round is timed twice.  With warm caches, the inputs are where the judge has just written them.
+With cold caches, they are evicted to memory first.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.precision import judge
 from inductor_lab.debug.judge.applied import Applied
 from inductor_lab.debug.judge.cases import Arguments, Cases
+from inductor_lab.debug.judge.cold_memory import Evict, evictor
 from inductor_lab.debug.judge.expected import expected
 from inductor_lab.debug.judge.remote_call import SERVED, Layout, Results
 from inductor_lab.debug.judge.serve_candidate import CLASSES
@@ -37,6 +41,8 @@ from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped, copy_of_this_process
 
 OWN, REFERENCE = "candidate", "reference"
+COLD = " with cold caches"
+"""Follows a name in the timings."""
 LONG_ENOUGH = 4e-3
 """Seconds of one sample; shorter calls are timed several at once."""
 MOST_CALLS = 32
@@ -55,7 +61,8 @@ SETTLES, RESTS, BUSY = 0.02, 0.15, 0.05
 class Speed:
     """The measured times.
 
-    timings   seconds per call of each round, without what messages and copies cost
+    timings   seconds per call of each round, without what messages and copies cost: of the names
+              above, and of the names with COLD where caches can be evicted
     overhead  these costs, in seconds per call
     wrong     why the measurement rejects the candidate; "" if it does not
     """
@@ -84,14 +91,16 @@ class Timed:
             return torch.empty(0, dtype=torch.uint8)
         return torch.frombuffer(self.memory, dtype=torch.uint8, count=count, offset=at)
 
-    def sample(self, function: str, plan: Plan, target: Any = None) -> tuple[float, list[Any]]:
+    def sample(
+        self, function: str, plan: Plan, target: Any = None, evict: Evict | None = None
+    ) -> tuple[float, list[Any]]:
         """Seconds of the calls of a plan; the shapes and copies of their results, what they wrote
         to their arguments, and whether the other arguments are unchanged."""
-        for layout, place in zip(plan.layouts, plan.places, strict=True):
-            for content, (at, count) in zip(layout.storages, place["storages"], strict=True):
-                self.bytes(at, count).copy_(content)
-            for at, count in place["results"]:
-                self.bytes(at, count).fill_(0x7F)
+        self._write(plan)
+        if evict is not None:
+            for place in plan.places:
+                for at, count in (*place["storages"], *place["results"]):
+                    evict(self.bytes(at, count))
         given = (plan.request(),) if target is None else (target, plan.request())
         start = time.perf_counter()
         self.tree.resume()
@@ -108,6 +117,14 @@ class Timed:
             for n, content in enumerate(layout.storages)
         )
         return took, [layouts, found, written, unchanged]
+
+    def _write(self, plan: Plan) -> None:
+        """Write the inputs of a plan, and a pattern where its results will be."""
+        for layout, place in zip(plan.layouts, plan.places, strict=True):
+            for content, (at, count) in zip(layout.storages, place["storages"], strict=True):
+                self.bytes(at, count).copy_(content)
+            for at, count in place["results"]:
+                self.bytes(at, count).fill_(0x7F)
 
 
 @dataclass(frozen=True)
@@ -231,23 +248,29 @@ class _Rounds:
             return Speed(wrong=wrong)
         most = max(1, min(MOST_CALLS, self.room // (2 * call_bytes + 1)))
         calls = max(1, min(most, *(_calls(each, empty) for each in took.values())))
-        samples: dict[str, list[float]] = {OWN: [], REFERENCE: []}
-        nothing: list[float] = []
+        evict = evictor()
+        modes = {"": None} if evict is None else {"": None, COLD: evict}
+        samples: dict[str, list[float]] = {n + mode: [] for mode in modes for n in (OWN, REFERENCE)}
+        nothing: dict[str, list[float]] = {mode: [] for mode in modes}
         end = time.perf_counter() + seconds
         for number in range(MOST_ROUNDS):
             late = time.perf_counter() - end
             if late > 0 and number >= (FEWEST_ROUNDS if late < seconds else FEWEST_IF_SLOW):
                 break
-            empty, took, wrong = self._round(calls, number % 2 == 1)
-            if wrong:
-                return Speed(wrong=wrong)
-            nothing.append(empty)
-            for name, each in took.items():
-                samples[name].append(each)
-        overhead = statistics.median(nothing)
-        timed = {name: tuple(max(each - overhead, LEAST_SHARE * each) / calls for each in found)
-                 for name, found in samples.items()}  # fmt: skip
-        return Speed(Timings(timed), overhead / calls, self._busy())
+            for mode, way in modes.items():
+                empty, took, wrong = self._round(calls, number % 2 == 1, way)
+                if wrong:
+                    return Speed(wrong=wrong)
+                nothing[mode].append(empty)
+                for name, each in took.items():
+                    samples[name + mode].append(each)
+        overhead = {mode: statistics.median(found) for mode, found in nothing.items()}
+        timed = {
+            name + mode: tuple(max(each - overhead[mode], LEAST_SHARE * each) / calls
+                               for each in samples[name + mode])
+            for mode in modes for name in (OWN, REFERENCE)
+        }  # fmt: skip
+        return Speed(Timings(timed), overhead[""] / calls, self._busy())
 
     def _busy(self) -> str:
         """Why the process is rejected that works while it is not called; "" if it does not."""
@@ -264,7 +287,9 @@ class _Rounds:
         return (f"it used {used:.2f} s of the processor in {waited:.2f} s in which it was not "
                 "called: threads or processes of an earlier call")  # fmt: skip
 
-    def _round(self, calls: int, back: bool = False) -> tuple[float, dict[str, float], str]:
+    def _round(
+        self, calls: int, back: bool = False, evict: Evict | None = None
+    ) -> tuple[float, dict[str, float], str]:
         """Seconds of nothing, of both functions, and what is wrong with the candidate's results."""
         fresh = [self.cases.redrawn(self.args) for _ in range(calls)]
         plan = Plan.of(fresh, self.results, self.written, self.gradients, self.room)
@@ -276,18 +301,18 @@ class _Rounds:
                 if self.before is not None:  # both processes have just done something
                     self.mine.sample("timed_nothing", self.before)
                 took[OWN], found[OWN] = self.mine.sample(
-                    "timed_calls", plan, self.mine.process.root
+                    "timed_calls", plan, self.mine.process.root, evict
                 )
             else:
-                empty, took[REFERENCE], found[REFERENCE] = self._reference(plan)
+                empty, took[REFERENCE], found[REFERENCE] = self._reference(plan, evict)
         self.before = plan
         return empty, took, self._wrong(found[OWN], found[REFERENCE])
 
-    def _reference(self, plan: Plan) -> tuple[float, float, list[Any]]:
+    def _reference(self, plan: Plan, evict: Evict | None) -> tuple[float, float, list[Any]]:
         """Seconds of nothing, seconds of the reference, and its results."""
         try:
-            empty, _ = self.base.sample("timed_nothing", plan)
-            return empty, *self.base.sample("timed_calls", plan, self.base.process.root)
+            empty, _ = self.base.sample("timed_nothing", plan, evict=evict)
+            return empty, *self.base.sample("timed_calls", plan, self.base.process.root, evict)
         except (Raised, Stopped) as failed:
             what = f"the reference cannot be timed: {failed}"
             raise NotRunnable(what, todo="judge with seconds=None") from None

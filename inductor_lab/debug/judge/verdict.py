@@ -12,7 +12,7 @@ from inductor_lab.bench.timing import Timings
 from inductor_lab.compiler.base.display import Documented, counted
 from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.judge.correctness import Checked
-from inductor_lab.debug.judge.speed import OWN, REFERENCE
+from inductor_lab.debug.judge.speed import COLD, OWN, REFERENCE
 from inductor_lab.saved.documents import comparison_types
 from inductor_lab.saved.documents.kinds import document, finite
 
@@ -24,7 +24,8 @@ class JudgeVerdict(Documented):
     name      of the candidate's function
     reasons   why it is rejected; empty if it is accepted
     checked   every case that was tried
-    timings   seconds per call of `"reference"` and `"candidate"`, interleaved
+    timings   seconds per call of `"reference"` and `"candidate"`, interleaved, and of
+              `"reference with cold caches"` and `"candidate with cold caches"`
     bound     the least seconds for the bytes that must be moved; 0 if it is unknown
     notes     what the judge could not do here
     """
@@ -64,6 +65,9 @@ class JudgeVerdict(Documented):
             speedup_interval=list(self.timings.interval(OWN, REFERENCE)),
             rounds=self.timings.rounds, bound_seconds=self.bound or None,
             verdict=self.timings.verdict(OWN, REFERENCE),
+            cold_reference_seconds=self._cold(REFERENCE), cold_candidate_seconds=self._cold(OWN),
+            cold_verdict=self.timings.verdict(OWN + COLD, REFERENCE + COLD) if self._cold(OWN)
+            else None,
         ) if timed else None  # fmt: skip
         return document(comparison_types.Judgement(
             id="judgement", summary=str(self).partition("\n")[0], kind="judgement",
@@ -72,6 +76,11 @@ class JudgeVerdict(Documented):
             cases=[each.as_data() for each in self.checked],
             speed=speed, notes=list(self.notes),
         ))  # fmt: skip
+
+    def _cold(self, name: str) -> float | None:
+        """The median in seconds with cold caches; None if it was not measured."""
+        known = name + COLD in self.timings.seconds
+        return self.timings.median_ms(name + COLD) / 1e3 if known else None
 
     def __repr__(self) -> str:
         return str(self).partition("\n")[0]
@@ -94,8 +103,13 @@ class JudgeVerdict(Documented):
     def _times(self) -> list[str]:
         if not self.timings.rounds:
             return []
-        own, other = (duration(self.timings.median_ms(n) / 1e3) for n in (OWN, REFERENCE))
-        lines = [f"  {own}, reference {other}: {self.timings.verdict(OWN, REFERENCE)}"]
+        lines = []
+        for mode in ("", COLD):
+            if OWN + mode in self.timings.seconds:
+                own, other = (duration(self.timings.median_ms(name + mode) / 1e3)
+                              for name in (OWN, REFERENCE))  # fmt: skip
+                words = self.timings.verdict(OWN + mode, REFERENCE + mode)
+                lines.append(f"  {own}, reference {other}: {words}")
         if self.bound:
             lines.append(f"  moving its bytes takes at least {duration(self.bound)}")
         return lines

@@ -176,6 +176,13 @@ class JudgedSpeed(TypedDict):
     """The least time for the bytes that must be moved; null if it is unknown."""
     verdict: str
     """The comparison in words."""
+    cold_reference_seconds: NotRequired[float | None]
+    """The median time of the reference with arguments that are in no cache of the processor; null
+    if it was not measured."""
+    cold_candidate_seconds: NotRequired[float | None]
+    """The median time of the candidate with such arguments; null if it was not measured."""
+    cold_verdict: NotRequired[str | None]
+    """The comparison with cold caches, in words; null if it was not measured."""
 
 
 class Judgement(Item):
