@@ -10,6 +10,7 @@ from inductor_lab.compiler.ir.expr import Const
 from inductor_lab.course.given.capture import OPERATIONS
 from inductor_lab.course.labs.fusion import Graph, traffic
 from tests.course.wrong_fast import LABS_6_TO_9
+from tests.course.wrong_ladder import LAB_14
 from tests.course.wrong_ranks import LAB_13
 from tests.course.wrong_whole import LABS_10_TO_12
 
@@ -391,4 +392,4 @@ LAB_2 = [
     ("2.5", no_relu, "a relu of an abs is still there"),
 ]
 
-WRONG = [*LAB_1, *LAB_2, *LAB_3, *LAB_4, *LAB_5, *LABS_6_TO_9, *LABS_10_TO_12, *LAB_13]
+WRONG = [*LAB_1, *LAB_2, *LAB_3, *LAB_4, *LAB_5, *LABS_6_TO_9, *LABS_10_TO_12, *LAB_13, *LAB_14]

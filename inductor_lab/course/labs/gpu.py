@@ -12,9 +12,10 @@ import torch
 from inductor_lab.api.backend import inspect
 from inductor_lab.course.exercise import Exercise, exercise, expected, run_there
 from inductor_lab.course.given.gpu import MASKED, softmax
-from inductor_lab.course.gpu import Access, Trace
+from inductor_lab.course.gpu import Trace
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
+from inductor_lab.course.races import Access
 
 SEGMENT = 32
 """Floats that a GPU fetches at once: 128 bytes."""
@@ -188,21 +189,7 @@ class _Kernel(Exercise):
         found, outside, _ = self._launched(solution, case, x, found)
         if outside:
             return str(outside)
-        if not isinstance(found, torch.Tensor) or found.shape != wanted.shape:
-            return expected(torch.Tensor, None)
-        if torch.allclose(found, wanted, atol=1e-6):
-            return None
-        unset = found.isnan() & ~wanted.isnan()
-        if unset.any():
-            return say(
-                "element {e} of the result is never stored, or NaN",
-                e=tuple(unset.nonzero()[0].tolist()),
-            )  # fmt: skip
-        place = tuple((found - wanted).abs().gt(1e-6).nonzero()[0].tolist())
-        return say(
-            "element {p} should be {a:.4g}, your kernel stores {b:.4g}",
-            p=place, a=float(wanted[place]), b=float(found[place]),
-        )  # fmt: skip
+        return stored_wrong(found, wanted)
 
     def picture(self, solution: Any, case: Launch) -> Picture | None:
         """What each program reads of x, up to the first error."""
@@ -214,7 +201,27 @@ class _Kernel(Exercise):
         """What the kernel stores, where it left its tensors, and its accesses."""
         grid, more = self.launch(case)
         where = "inductor_lab.course.gpu:launched"
-        return run_there(solution, where, solution, grid, x, out, more, case.block)
+        return run_there(solution, where, solution, grid, [x], out, more, {"BLOCK": case.block})
+
+
+def stored_wrong(found: Any, wanted: torch.Tensor, tolerance: float = 1e-6) -> str | None:
+    """A sentence if a kernel did not store the wanted elements."""
+    if not isinstance(found, torch.Tensor) or found.shape != wanted.shape:
+        return expected(torch.Tensor, None)
+    if torch.allclose(found, wanted, rtol=tolerance, atol=tolerance):
+        return None
+    unset = found.isnan() & ~wanted.isnan()
+    if unset.any():
+        return say(
+            "element {e} of the result is never stored, or NaN",
+            e=tuple(unset.nonzero()[0].tolist()),
+        )  # fmt: skip
+    wrong = ~torch.isclose(found, wanted, rtol=tolerance, atol=tolerance)
+    place = tuple(wrong.nonzero()[0].tolist())
+    return say(
+        "element {p} should be {a:.4g}, your kernel stores {b:.4g}",
+        p=place, a=float(wanted[place]), b=float(found[place]),
+    )  # fmt: skip
 
 
 @exercise("7.3", "Your first kernel", "第一个 kernel", points=2, limit=60.0)
