@@ -1,4 +1,4 @@
-"""The command `inductor-lab course`: points, notebooks, times, nbgrader, lessons, the capstone."""
+"""The command `inductor-lab course`: points, notebooks, times, nbgrader, lessons, leagues, ..."""
 
 from __future__ import annotations
 
@@ -30,8 +30,12 @@ def command(arguments: Sequence[str]) -> str:
         return str(instructor_archive(given.folder, given.output))
     if given.what == "bundle":
         return _bundle(given)
+    if given.what == "slides":
+        return _slides(given)
     if given.what in ("start", "check"):
         return _capstone(given)
+    if given.what == "league":
+        return _league(given)
     return _report(export(given.folder, given.into, given.language), "files written")
 
 
@@ -56,6 +60,11 @@ def _parser() -> argparse.ArgumentParser:
     bundle.add_argument("-o", "--output", type=Path, default=Path("lesson.html"))
     bundle.add_argument("--against", type=Path, metavar="NOTEBOOK", help="the teacher's run of it")
     bundle.add_argument("--language", choices=LANGUAGES, default=language())
+    shown = commands.add_parser("slides", help="a notebook that was run, as slides")
+    shown.add_argument("notebook", type=Path, help="with its outputs")
+    shown.add_argument("-o", "--output", type=Path, default=Path("slides.html"))
+    shown.add_argument("--reveal", metavar="ADDRESS", help="a folder with reveal.js 4, to show the "
+                       "slides without a network")  # fmt: skip
     begun = commands.add_parser("start", help="a repository for the capstone: your own compiler")
     begun.add_argument("project", choices=["capstone"])
     begun.add_argument("folder", type=Path, nargs="?", default=Path("capstone"), metavar="FOLDER")
@@ -67,7 +76,22 @@ def _parser() -> argparse.ArgumentParser:
     checked.add_argument("--secret", type=Path, metavar="FILE", help="grade with hidden cases")
     checked.add_argument("--refuse-copies", action="store_true", help="of inductor_lab.mini")
     checked.add_argument("--language", choices=LANGUAGES, default=language())
+    league = commands.add_parser("league", help="rank what a class submitted by bytes and kernels")
+    league.add_argument("name", help="scheduler, partitioner, memory or tiles")
+    league.add_argument("folder", type=Path, help="with a Python file for each team")
+    league.add_argument("--secret", type=Path, metavar="FILE", help="rank on hidden cases")
+    league.add_argument("--language", choices=LANGUAGES, default=language())
     return parser
+
+
+def _league(given: argparse.Namespace) -> str:
+    from inductor_lab.course.capstone.command import read_secret
+    from inductor_lab.course.league import league, table
+
+    language(given.language)
+    secret = "" if given.secret is None else read_secret(given.secret)
+    hidden = [] if given.secret is None else [given.secret.resolve().parent]
+    return table(given.name, league(given.name, given.folder, secret, hidden))
 
 
 def _capstone(given: argparse.Namespace) -> str:
@@ -78,6 +102,12 @@ def _capstone(given: argparse.Namespace) -> str:
     if given.what == "start":
         return command.started(given.folder)
     return command.checked(given.words, given.secret, given.refuse_copies, print)
+
+
+def _slides(given: argparse.Namespace) -> str:
+    from inductor_lab.course.slides import REVEAL, slides
+
+    return str(slides(given.notebook, given.output, given.reveal or REVEAL))
 
 
 def _bundle(given: argparse.Namespace) -> str:

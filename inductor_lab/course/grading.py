@@ -46,13 +46,16 @@ class Grader:
     def verdict(self, name: str, cells: Sequence[str], solution: str) -> Verdict:
         """Judge what cells call `solution`.  Raises BadArguments for an unknown exercise."""
         asked = exercise_named(name)
-        limits = Limits(asked.limit, start=CELLS)
-        argument = {"cells": list(cells), "solution": solution}
 
         def start() -> Process:
-            return self._start("solution_of", argument, limits)
+            return self.process(cells, solution, asked.limit)
 
         return judged(asked, start, f"{self.secret} {name}")
+
+    def process(self, cells: Sequence[str], solution: str, limit: float) -> Process:
+        """A process whose root is what cells call `solution`; it has `limit` seconds."""
+        argument = {"cells": list(cells), "solution": solution}
+        return self._start("solution_of", argument, Limits(limit, start=CELLS))
 
     def transcript(self, cells: Sequence[str]) -> list[str]:
         """What each cell prints; "" for cells that do not come to an end."""

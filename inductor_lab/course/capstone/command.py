@@ -50,14 +50,15 @@ def checked(words: Sequence[str], secret: Path | None, refuse_copies: bool,
     wanted = [step_named(word) for word in words if not Path(word, PACKAGE).is_dir()]
     folder = folders[0] if folders else Path()
     points = 0
-    seed, hidden = ("", ()) if secret is None else (_read(secret), (secret.resolve().parent,))
+    seed, hidden = ("", ()) if secret is None else (read_secret(secret), (secret.resolve().parent,))
     for verdict in check(folder, wanted, seed, hidden, refuse_copies):
         show(verdict)
         points += verdict.points
     return points_text(points, sum(step.points for step in wanted or steps()))
 
 
-def _read(secret: Path) -> str:
+def read_secret(secret: Path) -> str:
+    """The text of a file with a secret; raises UnreadableFile."""
     try:
         return secret.read_text(encoding="ascii").strip() or _no_secret(secret)
     except OSError as error:

@@ -1,0 +1,58 @@
+"""Slides of a notebook, for a lecture: `inductor-lab course slides notebook.ipynb`.
+
+    # heading          a new slide to the right
+    ### heading        a new slide below
+    code, output       appear with the next key press, so that a class can predict the output
+
+nbconvert writes the page.  It shows the slides with reveal.js, from the network or a local copy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from inductor_lab.compiler.base.display import write_text
+from inductor_lab.compiler.base.errors import MissingPackage, UnreadableFile
+
+REVEAL = "https://unpkg.com/reveal.js@4.0.2"
+"""The version that nbconvert's pages are written for."""
+_HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
+
+
+def slides(notebook: Path, output: Path, reveal: str = REVEAL) -> Path:
+    """Write the slides of an executed notebook as an HTML file.
+
+    `reveal` is the address or folder of reveal.js.  Raises UnreadableFile, CannotWrite, and
+    MissingPackage without nbconvert.
+    """
+    try:
+        import nbformat
+        from nbconvert import SlidesExporter
+    except ImportError:
+        raise MissingPackage("nbconvert") from None
+    try:
+        read = nbformat.read(notebook, as_version=4)
+    except Exception as problem:  # nbformat raises many kinds
+        what = f"{notebook} is no notebook: {problem}"
+        raise UnreadableFile(what, todo="give an executed .ipynb file") from problem
+    read.cells = [part for cell in read.cells for part in _parts(cell)]
+    exporter: Any = SlidesExporter
+    page, _ = exporter(reveal_url_prefix=reveal, reveal_scroll=True).from_notebook_node(read)
+    return write_text(output, page, "slides")
+
+
+def _parts(cell: Any) -> Iterator[Any]:
+    """The cell, or a cell for each heading in it, with the kind of slide that it begins."""
+    from nbformat.v4 import new_markdown_cell
+
+    if cell.cell_type != "markdown":
+        cell.metadata.slideshow = {"slide_type": "fragment"}
+        yield cell
+        return
+    for text in filter(str.strip, _HEADING.split(cell.source)):
+        level = len(text) - len(text.lstrip("#"))
+        kind = "-" if not level else "slide" if level <= 2 else "subslide"
+        yield new_markdown_cell(text, metadata={"slideshow": {"slide_type": kind}})
