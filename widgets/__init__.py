@@ -31,6 +31,7 @@ _HOMES = {
     "live_recompiles": "home.live_recompiles",
     "lesson": "lesson.write_lesson",
     "lesson_difference": "lesson_diff.write_difference",
+    "class_at_a_glance": "glance.write_glance",
     "live_steps": "debug_live.live_steps",
     "steps_bundle": "home.steps_bundle",
 }

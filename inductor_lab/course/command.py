@@ -34,6 +34,8 @@ def command(arguments: Sequence[str]) -> str:
         return _slides(given)
     if given.what in ("start", "check"):
         return _capstone(given)
+    if given.what == "glance":
+        return _glance(given)
     if given.what == "league":
         return _league(given)
     return _report(export(given.folder, given.into, given.language), "files written")
@@ -76,12 +78,25 @@ def _parser() -> argparse.ArgumentParser:
     checked.add_argument("--secret", type=Path, metavar="FILE", help="grade with hidden cases")
     checked.add_argument("--refuse-copies", action="store_true", help="of inductor_lab.mini")
     checked.add_argument("--language", choices=LANGUAGES, default=language())
+    glance = commands.add_parser("glance", help="what a class got wrong in a lab, as a page")
+    glance.add_argument("folder", type=Path, help="of the nbgrader course, after autograde")
+    glance.add_argument("lab", help="the assignment: 05_fusion")
+    glance.add_argument("-o", "--output", type=Path, default=Path("glance.html"))
+    glance.add_argument("--language", choices=LANGUAGES, default=language())
     league = commands.add_parser("league", help="rank what a class submitted by bytes and kernels")
     league.add_argument("name", help="scheduler, partitioner, memory or tiles")
     league.add_argument("folder", type=Path, help="with a Python file for each team")
     league.add_argument("--secret", type=Path, metavar="FILE", help="rank on hidden cases")
     league.add_argument("--language", choices=LANGUAGES, default=language())
     return parser
+
+
+def _glance(given: argparse.Namespace) -> str:
+    from inductor_lab.course.glance import read_class
+
+    language(given.language)
+    found = read_class(given.folder, given.lab)
+    return f"{found}\n{draw('class_at_a_glance', found, given.output)}"
 
 
 def _league(given: argparse.Namespace) -> str:

@@ -19,6 +19,7 @@ from traitlets import List, Unicode
 from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course.checking import Verdict
 from inductor_lab.course.exercise import exercises
+from inductor_lab.course.glance import KEPT
 from inductor_lab.course.grading import Grader
 from inductor_lab.course.language import language
 from inductor_lab.course.nbgrader import SECRET
@@ -102,7 +103,10 @@ def _outputs(shown: Any, points: int | None) -> list[Any]:
     data = {"text/plain": str(shown)}
     if hasattr(shown, "_repr_html_"):
         data["text/html"] = shown._repr_html_()
-    found = [new_output("display_data", data=data)]
+    about = {}
+    if isinstance(shown, Verdict):  # for the page about the class
+        about = {KEPT: {"message": shown.message, "case": shown.case}}
+    found = [new_output("display_data", data=data, metadata=about)]
     if points is not None:
         found.append(new_output("execute_result", data={"text/plain": str(points)}))
     return found
