@@ -29,7 +29,7 @@ from inductor_lab.debug.untrusted import (
 from inductor_lab.debug.untrusted.confine import confinable
 from inductor_lab.debug.untrusted.fresh import Fresh
 from inductor_lab.debug.untrusted.processes import descendants
-from inductor_lab.debug.untrusted.serve import write_place
+from inductor_lab.debug.untrusted.serve import FRAMES, write_place
 from inductor_lab.debug.untrusted.wire import DTYPES, HEAD, Codec, Malformed, dumps, loads
 
 SHORT = Limits(20.0)
@@ -371,3 +371,38 @@ def test_the_place_of_code_without_line_numbers_is_its_first_line(tmp_path: Path
     done.set()
     thread.join()
     assert 'File "no_lines.py", line 1 in it' in (tmp_path / "trace").read_text()
+
+
+def deep(levels: int, end: Callable[[], Any]) -> Any:
+    return end() if levels == 0 else deep(levels - 1, end)
+
+
+def test_the_outermost_line_of_deep_code_is_known(tmp_path: Path) -> None:
+    """A scheduler of a student's calls the compiler, which is hundreds of frames deep."""
+    done, begun = threading.Event(), threading.Event()
+
+    def work() -> None:
+        deep(300, lambda: (begun.set(), done.wait()))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    with (tmp_path / "trace").open("wb") as file:
+        write_place(thread.ident or 0, file.fileno())
+    done.set()
+    thread.join()
+    lines = (tmp_path / "trace").read_text().splitlines()
+    assert "deep(300, lambda" in "\n".join(lines) and len(lines) <= FRAMES + 1
+
+
+def raises_deep_inside() -> Any:
+    return deep(300, lambda: 1 / 0)
+
+
+def test_the_outermost_line_of_a_deep_exception_is_known() -> None:
+    with copy_of_this_process(raises_deep_inside, Limits(20.0), CLASSES) as process:
+        function = process.begin()
+        with pytest.raises(Raised) as caught:
+            function()
+    texts = [text for _, _, text in caught.value.frames]
+    assert "return deep(300, lambda: 1 / 0)" in texts and len(texts) <= FRAMES

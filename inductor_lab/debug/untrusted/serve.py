@@ -25,7 +25,8 @@ from inductor_lab.debug.untrusted.wire import HEAD, Codec, Malformed, Opaque, du
 STACK = 256 << 20
 """Bytes of stack: TorchDynamo recurses deeply."""
 FRAMES = 40
-"""So many frames of a traceback are sent."""
+"""So many frames of a traceback are sent: half of them the outermost, where the user's code is when
+a library that it calls is deep in its own."""
 TEXT = 4000
 """So many letters of what an exception says are sent."""
 
@@ -79,14 +80,19 @@ NOW = "== now"
 
 def write_place(thread: int, file: int) -> None:
     """Write where a thread is, the innermost frame first."""
-    frame, lines = sys._current_frames().get(thread), [NOW]
-    while frame is not None and len(lines) <= FRAMES:
+    frame, places = sys._current_frames().get(thread), list[tuple[str, int]]()
+    while frame is not None:
         # an instruction without a position in the source has no line
-        place = frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno
-        text = linecache.getline(*place).strip()
-        lines.append(f'File "{place[0]}", line {place[1]} in it\t{text}')
+        places.append((frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno))
         frame = frame.f_back
-    os.write(file, ("\n".join(lines) + "\n").encode(errors="replace"))
+    lines = [f'File "{file_name}", line {line} in it\t{linecache.getline(file_name, line).strip()}'
+             for file_name, line in _both_ends(places)]  # fmt: skip
+    os.write(file, ("\n".join([NOW, *lines]) + "\n").encode(errors="replace"))
+
+
+def _both_ends(places: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    half = FRAMES // 2
+    return places if len(places) <= FRAMES else places[:half] + places[-half:]
 
 
 def file_of(solution: Any) -> str:
@@ -195,12 +201,12 @@ def _report(error: BaseException) -> Mapping[str, Any]:
     """An exception as plain values: its own, or the one of the user's code that it wraps."""
     if isinstance(error, CompilerDefect) and error.__cause__ is not None:
         error = error.__cause__  # in a phase of the user's
-    frames = []
+    places = []
     trace = error.__traceback__
     while trace is not None:
-        place = trace.tb_frame.f_code.co_filename, trace.tb_lineno
-        frames.append((*place, linecache.getline(*place).strip()))
+        places.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
         trace = trace.tb_next
+    frames = [(*place, linecache.getline(*place).strip()) for place in _both_ends(places)]
     kind = "too large" if isinstance(error, Malformed) else type(error).__name__
     try:
         text = str(error)[:TEXT]
@@ -208,5 +214,5 @@ def _report(error: BaseException) -> Mapping[str, Any]:
         text = ""
     name = error.name if isinstance(error, NameError) else None
     mro = [each.__name__ for each in type(error).__mro__]
-    return {"kind": kind, "text": text, "frames": frames[-FRAMES:], "mro": mro,
+    return {"kind": kind, "text": text, "frames": frames, "mro": mro,
             "name": name if type(name) is str else ""}  # fmt: skip
