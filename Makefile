@@ -1,7 +1,7 @@
 # make demo    set up .venv if needed, then compile, run and check the example programs
 # make test    the same set-up, then ruff, mypy and the quick tests (about 15 minutes on
 #              two cores; at the end it says what it did not run); TESTS=tests/schedule: all tests there
-# make check   every test, in named parts (60 to 75 minutes on two cores); it goes on where it stopped;
+# make check   every test, in named parts (about an hour on two cores); it goes on where it stopped;
 #              PARTS="codegen browser": only these (`python -m tests.run parts` lists them);
 #              AGAIN=1: also the parts that have passed for the same sources
 # make opinfo  check every operator that torch knows against eager (two hours of a core; goes on where
