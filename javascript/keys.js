@@ -75,17 +75,18 @@ function pressed(explorer, event) {
 
 /**
  * JupyterLab has its own shortcuts (`d d` deletes a cell), but ignores keys in elements with a special
- * attribute.  The explorer has this attribute only while one of its own keys is pressed, so that
- * Ctrl+S still saves the notebook.
+ * attribute.  The element with the focus has it only while a key of the explorer is pressed, so that
+ * Ctrl+S still saves the notebook.  (On an element around it, the attribute would come too late:
+ * most shortcuts of JupyterLab are for `:focus`.)
  *
  * @param {HTMLElement} root
  */
 export function keepKeys(root) {
   const held = new WeakRef(root);
   window.addEventListener("keydown", function mark(event) {
-    const alive = held.deref();
+    const alive = held.deref(), focused = targetOf(event);
     if (!alive) window.removeEventListener("keydown", mark, true);
-    else if (alive.contains(targetOf(event))) alive.toggleAttribute(NO_SHORTCUTS, isShortcut(event));
+    else if (alive.contains(focused)) focused.toggleAttribute(NO_SHORTCUTS, isShortcut(event));
   }, true);
 }
 
@@ -117,8 +118,10 @@ const ACTIONS = {
 /** @param {Explorer} explorer */
 function clearAll(explorer) {
   if (explorer.closeHelp) explorer.closeHelp();
+  const { field } = explorer.search;
   explorer.search.clear();
   explorer.selection.clear();
+  if (field === document.activeElement) explorer.enter(explorer.focused);
 }
 
 /**

@@ -43,7 +43,6 @@ export class Search {
       this.field.value = "";
       this.find("");
     }
-    this.field.blur();
   }
 
   /** @param {string} query */

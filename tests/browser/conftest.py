@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -123,6 +124,28 @@ def wait_for(url: str, server: subprocess.Popen) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.25)
     pytest.fail("JupyterLab did not answer within a minute")
+
+
+def opened_notebook(
+    browser: Any, jupyterlab: tuple[str, Path], cells: Sequence[str], name: str
+) -> Any:
+    """The page of a new notebook in JupyterLab, whose first cell has run; the second is active."""
+    address, folder = jupyterlab
+    write_notebook(cells, folder / name)
+    page = browser.new_context(viewport={"width": 1500, "height": 1000}).new_page()
+    page.set_default_timeout(180_000)
+    page.goto(f"{address}/lab/tree/{name}")
+    page.click(".jp-Cell >> nth=0")
+    page.wait_for_selector('.jp-NotebookPanel-toolbar [data-status="idle"]', state="attached")
+    prompt = ".jp-Cell:nth-child(1) .jp-InputPrompt"
+    for _ in range(3):  # on a busy machine a key may come before the cell has the focus
+        page.keyboard.press("Shift+Enter")
+        with contextlib.suppress(Exception):
+            page.wait_for_selector(f"{prompt}:not(:has-text('[ ]'))", timeout=20_000)
+            break
+        page.click(".jp-Cell >> nth=0")
+    page.wait_for_selector(f"{prompt}:has-text('[1]')")
+    return page
 
 
 def write_notebook(cells: Sequence[str], path: Path) -> None:

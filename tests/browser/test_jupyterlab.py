@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 import inductor_lab as lab
-from tests.browser.conftest import write_notebook
+from tests.browser.conftest import opened_notebook
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -42,26 +42,11 @@ SCHEDULE = '.lab-pane[data-pane="g0.forward.schedule"]'
 @pytest.fixture(scope="module")
 def notebook(browser, jupyterlab):
     """The page with both cells run, and the seconds until the explorer was there."""
-    address, folder = jupyterlab
-    write_notebook(CELLS, folder / "two.ipynb")
-    context = browser.new_context(viewport={"width": 1500, "height": 1000})
-    page = context.new_page()
-    page.set_default_timeout(180_000)
-    page.goto(f"{address}/lab/tree/two.ipynb")
-    page.click(".jp-Cell >> nth=0")
-    page.wait_for_selector('.jp-NotebookPanel-toolbar [data-status="idle"]', state="attached")
-    prompt = ".jp-Cell:nth-child(1) .jp-InputPrompt"
-    for _ in range(3):  # on a busy machine a key may come before the cell has the focus
-        page.keyboard.press("Shift+Enter")
-        with contextlib.suppress(playwright.TimeoutError):
-            page.wait_for_selector(f"{prompt}:not(:has-text('[ ]'))", timeout=20_000)
-            break
-        page.click(".jp-Cell >> nth=0")
-    page.wait_for_selector(f"{prompt}:has-text('[1]')")
+    page = opened_notebook(browser, jupyterlab, CELLS, "two.ipynb")
     page.keyboard.press("Shift+Enter")
     page.wait_for_selector(f"{CODE} .lab-line")
     yield page
-    context.close()
+    page.context.close()
 
 
 EVERY_VIEW = """explorer => {

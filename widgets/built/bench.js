@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 938b243d6f7b7d92.
+// Made by `npm run build` in javascript, from sources 7a1e5c7d336e8e18.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

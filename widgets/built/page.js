@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 938b243d6f7b7d92.
+// Made by `npm run build` in javascript, from sources 7a1e5c7d336e8e18.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -1566,9 +1566,9 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   function keepKeys(root) {
     const held = new WeakRef(root);
     window.addEventListener("keydown", function mark(event) {
-      const alive = held.deref();
+      const alive = held.deref(), focused = targetOf(event);
       if (!alive) window.removeEventListener("keydown", mark, true);
-      else if (alive.contains(targetOf(event))) alive.toggleAttribute(NO_SHORTCUTS, isShortcut(event));
+      else if (alive.contains(focused)) focused.toggleAttribute(NO_SHORTCUTS, isShortcut(event));
     }, true);
   }
   function isShortcut(event) {
@@ -1593,8 +1593,10 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   };
   function clearAll(explorer) {
     if (explorer.closeHelp) explorer.closeHelp();
+    const { field } = explorer.search;
     explorer.search.clear();
     explorer.selection.clear();
+    if (field === document.activeElement) explorer.enter(explorer.focused);
   }
   function step(explorer, by) {
     const { order, focused } = explorer;
@@ -2536,7 +2538,6 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         this.field.value = "";
         this.find("");
       }
-      this.field.blur();
     }
     /** @param {string} query */
     find(query) {
