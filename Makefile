@@ -20,7 +20,8 @@
 # make docs    these docs, the API and the tutorials with their outputs as a site, in build/site/html;
 #              DOCS="--run 1": options of deploy/site/build.py
 # make dist    the sdist and the wheel, in dist/ (`make check` installs and tests a wheel of its own)
-# make javascript   the explorer's modules in javascript/: checked, and built into widgets/built (node)
+# make javascript   the explorer's modules in javascript/: checked, and built into widgets/built and
+#              javascript/labextension (node)
 # Others: lint, clean.
 #
 # PYTHON=python3.12        another interpreter for .venv (3.11 or newer)
@@ -33,6 +34,7 @@ BIN := $(VENV)/bin
 HAS_NVIDIA := $(shell command -v nvidia-smi 2>/dev/null)
 TORCH_INDEX ?= $(if $(HAS_NVIDIA),,https://download.pytorch.org/whl/cpu)
 INSTALLED := $(VENV)/.installed
+LABEXTENSION := $(wildcard javascript/labextension/*) widgets/built/page.js widgets/explorer.css
 TORCH := $(shell grep '^torch==' constraints.txt)
 TESTS ?=
 PARTS ?=
@@ -97,7 +99,8 @@ install: $(INSTALLED)
 
 # torch first and by itself: its index has the small CPU build, and nothing else that is needed.
 # Where that index cannot be reached, the next line takes torch from the default index.
-$(INSTALLED): pyproject.toml constraints.txt
+# pip copies the JupyterLab extension, in an editable install too.
+$(INSTALLED): pyproject.toml constraints.txt $(LABEXTENSION)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

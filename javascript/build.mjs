@@ -1,5 +1,5 @@
-// Bundles the modules for the pages: `npm run build` writes widgets/built, which is committed so that
-// installing the package does not need node.
+// Bundles the modules: `npm run build` writes widgets/built for the pages and labextension for
+// JupyterLab.  Both are committed so that installing the package does not need node.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -8,7 +8,9 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const into = process.argv[2] || join(here, "..", "widgets", "built");
+const root = process.argv[2] || dirname(here);
+const pages = join(root, "widgets", "built");
+const labextension = join(root, "javascript", "labextension");
 
 /** The hash of all modules, which tests/project/test_javascript.py also computes. */
 function sourcesHash() {
@@ -27,21 +29,43 @@ const withoutTypes = {
   })),
 };
 
-mkdirSync(into, { recursive: true });
-const banner = `// Made by \`npm run build\` in javascript, from sources ${sourcesHash()}.`;
-for (const name of ["page", "line", "bench"]) {
+const hash = sourcesHash();
+
+/** The text of a script; `more` are further options of esbuild. */
+async function bundled(entry, more) {
   const { outputFiles: [file] } = await build({
     absWorkingDir: here,
-    entryPoints: [`${name}_entry.js`],
+    entryPoints: [entry],
     bundle: true,
     write: false,
     format: "iife",
-    globalName: "inductorLab",
     target: "es2022",
     charset: "utf8",
     legalComments: "none",
     plugins: [withoutTypes],
-    banner: { js: banner },
+    banner: { js: `// Made by \`npm run build\` in javascript, from sources ${hash}.` },
+    ...more,
   });
-  writeFileSync(join(into, `${name}.js`), file.text);
+  return file.text;
 }
+
+/** What Jupyter reads about the extension; the hash makes browsers load a new version. */
+function description() {
+  const project = readFileSync(join(here, "..", "pyproject.toml"), "utf8");
+  return {
+    name: "inductor-lab",
+    version: /^version = "(.*)"$/m.exec(project)[1],
+    description: "Opens saved compilations of inductor_lab",
+    license: "BSD-3-Clause",
+    jupyterlab: { _build: { load: `static/remoteEntry.js?v=${hash}`, mimeExtension: "./mime" } },
+  };
+}
+
+mkdirSync(pages, { recursive: true });
+for (const name of ["page", "line", "bench"]) {
+  const text = await bundled(`${name}_entry.js`, { globalName: "inductorLab" });
+  writeFileSync(join(pages, `${name}.js`), text);
+}
+mkdirSync(labextension, { recursive: true });
+writeFileSync(join(labextension, "remoteEntry.js"), await bundled("jupyterlab_entry.js", {}));
+writeFileSync(join(labextension, "package.json"), `${JSON.stringify(description(), null, 2)}\n`);

@@ -35,13 +35,13 @@ export function enlarged(root) {
 
 /**
  * Keep the address of a report in sync with what it shows: `#pane/line`, counted from 1.  The address
- * of a notebook is not changed.
+ * of a notebook is not changed, and a frame in JupyterLab has none.
  *
  * @param {Explorer} explorer
  */
 export function deepLinks(explorer) {
   const { root } = explorer;
-  if (!root.classList.contains("lab-page")) return;
+  if (!root.classList.contains("lab-page") || location.protocol === "about:") return;
   const held = new WeakRef(explorer);
   addEventListener("hashchange", function changed() {
     const alive = held.deref();

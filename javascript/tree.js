@@ -4,6 +4,9 @@ import { html, svg } from "./dom.js";
 
 /** @import { Branch, Make, Tree } from "./types.d.ts" */
 
+/** Elements that load or open something.  No view has one, so a document that does is not ours. */
+const ACTIVE = /^(a|area|base|embed|form|iframe|link|meta|object|script)$/i;
+
 const HTML = /** @type {Make} */ (html);
 const SVG = /** @type {Make} */ (svg);
 
@@ -16,6 +19,7 @@ const SVG = /** @type {Make} */ (svg);
  */
 export function build(node, each = () => {}, make = HTML) {
   const [tag, attributes] = node;
+  if (ACTIVE.test(tag)) throw new Error(`a view has no <${tag}>`);
   const inside = tag === "svg" ? SVG : make;
   const element = /** @type {HTMLElement} */ (inside(tag, attributes));
   if (!("hidden" in attributes)) fill(element, node, each, inside);

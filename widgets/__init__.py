@@ -23,6 +23,7 @@ _HOMES = {
     "course_cells": "course.cells",
     "course_race": "traffic.race",
     "mime_bundle": "home.mime_bundle",
+    "explorer_data": "mime.explorer_data",
     "close_explorers": "home.close_explorers",
     "annotated": "annotate.Annotated",
     "benchmark_svg": "bench.svg",

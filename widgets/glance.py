@@ -57,7 +57,7 @@ def write_glance(found: Class, path: Path) -> Path:
 def _head(found: Class, possible: int) -> Iterator[str]:
     half = median(map(found.points, found.students))
     yield f"<header><h1>{escape(say('{lab}: the class at a glance', lab=found.lab))}</h1>"
-    words = say("students: {n}; median: {m:g} of {p} points",
+    words = say("{n} students; median {m:g} of {p} points",
                 n=len(found.students), m=half, p=possible)  # fmt: skip
     yield f"<p>{escape(words)}</p></header>"
 
@@ -94,7 +94,7 @@ def _misconception(one: Misconception, identity: str, exercise: str) -> str:
     smallest = one.smallest
     text = "\n".join(filter(None, (smallest.case, smallest.message)))
     names = ", ".join(answer.student for answer in one.answers)
-    count = say("students: {n}", n=len(one.answers))
+    count = say("{n} students", n=len(one.answers))
     return (
         f'<div class="case" id="case-{identity}"><pre>{escape(text)}</pre>'
         f'<a class="open" href="#case-{identity}">{escape(say("show large"))}</a>'

@@ -92,7 +92,7 @@ class Class:
         return sum(answer.points for answer in self.answers if answer.student == student)
 
     def __str__(self) -> str:
-        lines = [say("{lab}, students: {n}", lab=self.lab, n=len(self.students))]
+        lines = [say("{lab}: {n} students", lab=self.lab, n=len(self.students))]
         for name in self.exercises:
             title = exercises()[name].title[language() == "zh"]
             share = f"{self.right(name)}/{len(self.of(name))}"

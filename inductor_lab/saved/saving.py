@@ -403,36 +403,43 @@ def save(path: Path, value: Any) -> Path:
 def load(path: Path, *kinds: type[T]) -> T:
     """Read a saved value of one of these types; raises UnreadableFile."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes()
     except OSError as error:
         why = f"cannot read {path}: {error.strerror or error}"
         raise UnreadableFile(why, todo="check the path") from error
+    return read(text, str(path), *kinds)
+
+
+def read(text: bytes, name: str, *kinds: type[T]) -> T:
+    """The same for the text of a file, which errors call `name`."""
+    try:
+        data = json.loads(text.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise _not_ours(path) from error
+        raise _not_ours(name) from error
     if not isinstance(data, dict) or not isinstance(data.get("inductor_lab"), int):
-        raise _not_ours(path)
+        raise _not_ours(name)
     if data["inductor_lab"] > FORMAT:
         raise UnreadableFile(
-            f"{path} was written by a newer version of inductor_lab",
+            f"{name} was written by a newer version of inductor_lab",
             todo=f"upgrade inductor_lab (it has format {data['inductor_lab']}, we read {FORMAT})",
         )
     try:
         value = from_json(data)
     except Exception as error:
         raise UnreadableFile(
-            f"{path} is damaged: {error}", todo="save the compilation again"
+            f"{name} is damaged: {error}", todo="save the compilation again"
         ) from error
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise UnreadableFile(
-            f"{path} contains a {data.get('kind')}, not a {wanted}",
+            f"{name} contains a {data.get('kind')}, not a {wanted}",
             todo="load it with the function for its type",
         )
     return value
 
 
-def _not_ours(path: Path) -> UnreadableFile:
+def _not_ours(name: str) -> UnreadableFile:
     return UnreadableFile(
-        f"{path} is not a saved compilation of inductor_lab, or is incomplete",
+        f"{name} is not a saved compilation of inductor_lab, or is incomplete",
         todo="lab.load reads files that c.save(path) wrote",
     )

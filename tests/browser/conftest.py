@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -82,6 +83,15 @@ def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
         context.close()
 
 
+def copy_data_files(into: Path) -> None:
+    """Copy what pip copies into an environment: the JupyterLab extension of these sources."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for place, names in project["tool"]["setuptools"]["data-files"].items():
+        (into / place).mkdir(parents=True)
+        for name in names:
+            shutil.copy(ROOT / name, into / place)
+
+
 def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -101,7 +111,10 @@ def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
         "--LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
     }
     settings = folder / "settings"
+    copy_data_files(settings / "environment")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(settings),
+           "JUPYTER_PATH": str(settings / "environment" / "share" / "jupyter"),
+           "JUPYTER_CONFIG_PATH": str(settings / "environment" / "etc" / "jupyter"),
            "JUPYTERLAB_SETTINGS_DIR": str(settings), "JUPYTERLAB_WORKSPACES_DIR": str(settings)}
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", *(f"{k}={v}" for k, v in options.items())],

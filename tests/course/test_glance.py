@@ -71,7 +71,7 @@ def test_thirty_students(tmp_path: Path) -> None:
     assert found.right("1.1") == 8 and found.right("1.2") == 22
     assert [len(one.answers) for one in found.misconceptions("1.1")] == [14, 8]
     text = page.read_text(encoding="utf-8")
-    assert "students: 30" in text and "<script" not in text and 'href="#case-1.1-0"' in text
+    assert "30 students" in text and "<script" not in text and 'href="#case-1.1-0"' in text
     assert "your machine returns" in text
 
 

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "javascript"
 BUILT = ROOT / "widgets" / "built"
+LABEXTENSION = SOURCES / "labextension"
 HOW = "run `make javascript`, which needs node"
 
 npm = shutil.which("npm")
@@ -34,17 +35,22 @@ def test_scripts_are_built_from_these_modules() -> None:
     texts = "".join(f"{path.name}\n{path.read_text(encoding='utf-8')}"
                     for path in sorted(SOURCES.glob("*.js")))  # fmt: skip
     wanted = hashlib.sha256(texts.encode()).hexdigest()[:16]
-    for path in sorted(BUILT.glob("*.js")):
+    for path in sorted([*BUILT.glob("*.js"), *LABEXTENSION.glob("*.js")]):
         said = path.read_text(encoding="utf-8").splitlines()[0]
         assert wanted in said, f"{path.name} was built from other modules: {HOW}"
     assert len(list(BUILT.glob("*.js"))) == 3
+    described = json.loads((LABEXTENSION / "package.json").read_text(encoding="utf-8"))
+    load = described["jupyterlab"]["_build"]["load"]
+    assert load == f"static/remoteEntry.js?v={wanted}", HOW
 
 
 @with_node
 def test_building_again_gives_the_same(tmp_path: Path) -> None:
     run("run", "build", "--", str(tmp_path))
-    for path in BUILT.glob("*.js"):
-        assert (tmp_path / path.name).read_bytes() == path.read_bytes(), HOW
+    made = [path.relative_to(tmp_path) for path in tmp_path.rglob("*.*")]
+    assert len(made) == 5
+    for path in made:
+        assert (tmp_path / path).read_bytes() == (ROOT / path).read_bytes(), HOW
 
 
 @with_node

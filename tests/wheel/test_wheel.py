@@ -4,6 +4,7 @@ the checkout."""
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -80,6 +81,25 @@ def test_every_file_is_inside(built: tuple[Path, Path]) -> None:
     assert wanted - names == set()
     assert not any(name.startswith(("tests/", "widgets/", "notebooks/")) for name in names)
     assert {Path(name).suffix for name in wanted} >= {".h", ".js", ".css", ".ipynb", ".typed"}
+
+
+def test_jupyter_finds_the_extension(built: tuple[Path, Path], tmp_path: Path) -> None:
+    """The files of the JupyterLab extension are where Jupyter looks for them, and small."""
+    pytest.importorskip("jupyterlab", reason="pip install 'inductor-lab[notebook]'")
+    with ZipFile(built[1]) as wheel:
+        data = {name.partition(".data/data/")[2]: wheel.getinfo(name).compress_size
+                for name in wheel.namelist() if ".data/data/" in name}  # fmt: skip
+    folder = "share/jupyter/labextensions/inductor-lab"
+    static = {f"{folder}/static/{name}" for name in ("remoteEntry.js", "page.js", "explorer.css")}
+    described = {f"{folder}/{name}" for name in ("package.json", "install.json")}
+    server = {"etc/jupyter/jupyter_server_config.d/inductor_lab.json"}
+    assert data.keys() == static | described | server
+    assert sum(data.values()) < 100_000
+    here = make(tmp_path, built[1], ["notebook"])
+    said = here.run("python", "-m", "jupyterlab.labextensions", "list")
+    assert re.search(r"inductor-lab v[\d.]+ .*enabled.*OK", said), said
+    said = here.run("python", "-m", "jupyter_server.extension.serverextension", "list")
+    assert re.search(r"inductor_lab\.notebook\.server_extension .*OK", said), said
 
 
 def test_no_solution_is_inside(built: tuple[Path, Path]) -> None:

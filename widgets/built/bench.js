@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 7a1e5c7d336e8e18.
+// Made by `npm run build` in javascript, from sources 0e2a2f68da91a22f.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -64,11 +64,13 @@ var inductorLab = (() => {
   }
 
   // tree.js
+  var ACTIVE = /^(a|area|base|embed|form|iframe|link|meta|object|script)$/i;
   var HTML = html;
   var SVG2 = svg;
   function build(node, each = () => {
   }, make = HTML) {
     const [tag, attributes] = node;
+    if (ACTIVE.test(tag)) throw new Error(`a view has no <${tag}>`);
     const inside = tag === "svg" ? SVG2 : make;
     const element = inside(tag, attributes);
     if (!("hidden" in attributes)) fill(element, node, each, inside);

@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 7a1e5c7d336e8e18.
+// Made by `npm run build` in javascript, from sources 0e2a2f68da91a22f.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;

@@ -1,0 +1,80 @@
+// A frame that draws a document of unknown origin.  The sandbox gives the frame an origin of its own,
+// and its policy runs the script of the explorer and no other, as in the page of a report.
+
+import { html } from "./dom.js";
+
+/** @import { Sent } from "./jupyterlab.d.ts" */
+
+/**
+ * @param {{ script: string, style: string }} page the texts of widgets/built/page.js and explorer.css
+ * @param {string} text a packed document (see pack.py) as JSON
+ */
+export function framed({ script, style }, text) {
+  const element = html("iframe", {
+    title: "inductor_lab explorer",
+    sandbox: "allow-scripts allow-downloads",
+    allow: "clipboard-write *; fullscreen *",
+    style: "display:block;width:100%;height:100%;border:0",
+    srcdoc: pageText(script, style),
+  });
+  const send = (/** @type {Sent} */ sent) => element.contentWindow?.postMessage(sent, "*");
+  // a frame that is moved loads again
+  element.addEventListener("load", () => send({ light: isLight(), text }));
+  const theme = new MutationObserver(() => send({ light: isLight() }));
+  theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
+  return { element, dispose: () => theme.disconnect() };
+}
+
+const isLight = () => document.body.dataset.jpThemeLight !== "false";
+
+/**
+ * The page of the frame; its policy is that of widgets/page.py, with a nonce.
+ *
+ * @param {string} script
+ * @param {string} style
+ */
+function pageText(script, style) {
+  const nonce = crypto.getRandomValues(new Uint32Array(4)).join("");
+  const policy = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'unsafe-inline'; img-src data:`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="${policy}">
+<title>inductor_lab explorer</title>
+<style>
+body { margin: 0; font: 14px system-ui, sans-serif; background: #ffffff; color: #1b1f24 }
+body[data-jp-theme-light="false"] { background: #0d1117; color: #e6edf3 }
+.lab-failed { margin: 16px }
+</style>
+<style>${style}</style>
+</head>
+<body>
+<script nonce="${nonce}">${script}
+(${listen})(inductorLab);</script>
+</body>
+</html>`;
+}
+
+/**
+ * Runs in the frame, as text: so it uses nothing but its argument.
+ *
+ * @param {{ render: typeof import("./explorer.js").render }} explorer
+ */
+function listen({ render }) {
+  addEventListener("message", ({ data, source }) => {
+    if (source !== parent) return;
+    document.body.dataset.jpThemeLight = String(data.light);
+    if (!data.text) return;
+    const root = document.createElement("div");
+    root.className = "lab-page";
+    document.body.replaceChildren(root);
+    try {
+      document.documentElement.lang = render(root, JSON.parse(data.text)).doc.language || "en";
+    } catch (error) {
+      root.className = "lab-failed";
+      root.setAttribute("role", "alert");
+      root.textContent = `This explorer is damaged and cannot be shown: ${error}`;
+    }
+  });
+}

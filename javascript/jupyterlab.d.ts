@@ -1,0 +1,53 @@
+// What the extension uses of JupyterLab 4 (@jupyterlab/rendermime-interfaces, @lumino/widgets).
+
+export interface Widget {
+  node: HTMLElement;
+  isDisposed: boolean;
+  parent: Widget | null;
+  layout: { addWidget(widget: Widget): void } | null;
+  addClass(name: string): void;
+  hasClass(name: string): boolean;
+  dispose(): void;
+}
+
+export interface MimeModel {
+  trusted: boolean;
+  data: Record<string, unknown>;
+}
+
+export interface Renderer extends Widget {
+  renderModel(model: MimeModel): Promise<void>;
+}
+
+export interface RendererOptions { mimeType: string; [more: string]: unknown }
+
+export interface ServerSettings { baseUrl: string }
+
+/** The exports of the shared modules that the extension uses. */
+export interface Modules {
+  Widget: new () => Widget;
+  PanelLayout: new () => NonNullable<Widget["layout"]>;
+  RenderedHTML: new (options: RendererOptions) => Renderer;
+  ServerConnection: {
+    makeSettings(): ServerSettings;
+    makeRequest(url: string, init: RequestInit, settings: ServerSettings): Promise<Response>;
+  };
+}
+
+/** Shared modules by name and version; `get` promises the function that returns the exports. */
+export type SharedScope = Record<string, Record<string, {
+  get(): Promise<() => object>;
+  loaded?: boolean | 1;
+}>>;
+
+/** A module federation container, which JupyterLab finds in `window._JUPYTERLAB`. */
+export interface Container {
+  init(scope: SharedScope): void;
+  get(module: string): Promise<() => object>;
+}
+
+/** The data of the MIME type (see widgets/mime.py). */
+export interface MimeData { format: string; version: number; gzip: string }
+
+/** A message to the frame: the theme, and the document when the frame has loaded. */
+export interface Sent { light: boolean; text?: string }

@@ -1,0 +1,83 @@
+// From a file or an output to the packed document of the explorer, as JSON text.
+
+/** @import { MimeData, Modules } from "./jupyterlab.d.ts" */
+
+const FORMAT = "inductor_lab explorer";
+const VERSION = 1;
+const MB = 1 << 20;
+const LARGEST_FILE = 64 * MB;
+const LARGEST_DOCUMENT = 256 * MB;
+
+/**
+ * The text of a saved compilation, converted by the Jupyter server (server_extension.py).
+ *
+ * @param {string} text
+ * @param {Modules["ServerConnection"]} server
+ * @returns {Promise<MimeData>}
+ */
+export async function converted(text, server) {
+  if (text.length > LARGEST_FILE) throw tooLarge("This file", text.length, LARGEST_FILE);
+  const settings = server.makeSettings();
+  const url = `${settings.baseUrl}inductor-lab/explorer`;
+  const response = await server.makeRequest(url, { method: "POST", body: text }, settings);
+  if (!response.ok) {
+    throw new Error(`The Jupyter server did not open this file (HTTP ${response.status}). `
+      + "Is inductor_lab installed in the environment that runs JupyterLab?");
+  }
+  const answer = await response.json();
+  if (answer.error) throw new Error(answer.error);
+  return answer;
+}
+
+/**
+ * The document in the data of an output.
+ *
+ * @param {unknown} data
+ */
+export async function documentText(data) {
+  const { format, version, gzip } = /** @type {Partial<MimeData>} */ (data ?? {});
+  if (format !== FORMAT || typeof version !== "number" || typeof gzip !== "string") {
+    throw new Error("This output is not an explorer of inductor_lab, or it is damaged.");
+  }
+  if (version > VERSION) {
+    throw new Error("This output is from a newer version of inductor_lab. Upgrade inductor_lab in "
+      + "the environment that runs JupyterLab.");
+  }
+  let text = "";
+  try {
+    text = await unzipped(gzip);
+  } catch (error) {
+    throw new Error(`This output is damaged: ${error}`);
+  }
+  if (text.length > LARGEST_DOCUMENT) throw tooLarge("This output", text.length, LARGEST_DOCUMENT);
+  return text;
+}
+
+/**
+ * Decompress text, up to a little more than `LARGEST_DOCUMENT`.
+ *
+ * @param {string} base64
+ */
+async function unzipped(base64) {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const parts = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const reader = parts.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  while (text.length <= LARGEST_DOCUMENT) {
+    const { done, value } = await reader.read();
+    if (done) return text;
+    text += value;
+  }
+  await reader.cancel();
+  return text;
+}
+
+/**
+ * @param {string} what
+ * @param {number} size
+ * @param {number} largest
+ */
+function tooLarge(what, size, largest) {
+  return new Error(`${what} is too large for the explorer: more than ${Math.floor(size / MB)} MB, and `
+    + `the limit is ${largest / MB} MB.`);
+}

@@ -1,0 +1,54 @@
+// Files and outputs as the JupyterLab extension reads them: a document, or a sentence.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { converted, documentText } from "../../javascript/mime.js";
+
+const MB = 1 << 20;
+const dataOf = (text, more = {}) => ({
+  format: "inductor_lab explorer", version: 1, gzip: gzipSync(text).toString("base64"), ...more,
+});
+
+/** A server that answers each request so. */
+const serverOf = (answer) => ({
+  makeSettings: () => ({ baseUrl: "http://here/" }),
+  makeRequest: async (url, init) => {
+    assert.equal(url, "http://here/inductor-lab/explorer");
+    assert.deepEqual(init, { method: "POST", body: "text" });
+    return answer;
+  },
+});
+
+test("the data of an output is its document", async () => {
+  assert.equal(await documentText(dataOf("{}")), "{}");
+  assert.equal(await documentText(dataOf("\u00e9\u{1f600}")), "\u00e9\u{1f600}");
+});
+
+test("any other output is a sentence", async () => {
+  for (const data of [null, undefined, "text", [], {}, dataOf("", { format: "x" }), dataOf("", { gzip: 1 })]) {
+    await assert.rejects(documentText(data), /^Error: This output is not an explorer/);
+  }
+  await assert.rejects(documentText(dataOf("", { version: 2 })), /from a newer version/);
+  for (const gzip of ["no base64!", "AAAA", dataOf("x".repeat(99)).gzip.slice(0, 20)]) {
+    await assert.rejects(documentText(dataOf("", { gzip })), /^Error: This output is damaged/);
+  }
+});
+
+test("a document that is too large is not decompressed to its end", async () => {
+  const data = dataOf(Buffer.alloc(300 * MB, " "));
+  await assert.rejects(documentText(data), /too large for the explorer: more than 256 MB/);
+});
+
+test("a file that is too large is not sent", async () => {
+  const file = " ".repeat(64 * MB + 1);
+  await assert.rejects(converted(file, serverOf(null)), /too large for the explorer: more than 64 MB/);
+});
+
+test("the server answers with the data, or with a sentence", async () => {
+  const data = dataOf("{}");
+  assert.deepEqual(await converted("text", serverOf({ ok: true, json: async () => data })), data);
+  const said = { ok: true, json: async () => ({ error: "This file is damaged" }) };
+  await assert.rejects(converted("text", serverOf(said)), /^Error: This file is damaged$/);
+  await assert.rejects(converted("text", serverOf({ ok: false, status: 404 })), /HTTP 404/);
+});
