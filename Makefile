@@ -99,7 +99,7 @@ install: $(INSTALLED)
 
 # torch first and by itself: its index has the small CPU build, and nothing else that is needed.
 # Where that index cannot be reached, the next line takes torch from the default index.
-# pip copies the JupyterLab extension, in an editable install too.
+# An editable install lacks the JupyterLab extension, so it is copied.
 $(INSTALLED): pyproject.toml constraints.txt $(LABEXTENSION)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
@@ -111,6 +111,7 @@ ifneq ($(TORCH_INDEX),)
 endif
 	@echo "installing inductor_lab and what it needs (some minutes)"
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
+	@$(BIN)/python -m deploy.labextension
 	touch $@
 
 clean:

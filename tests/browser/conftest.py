@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from deploy import labextension
 
 ROOT = Path(__file__).parents[2]
 HOW = "to run it: pip install playwright, and Debian's package chromium (or set CHROMIUM=path)"
@@ -83,15 +84,6 @@ def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
         context.close()
 
 
-def copy_data_files(into: Path) -> None:
-    """Copy what pip copies into an environment: the JupyterLab extension of these sources."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    for place, names in project["tool"]["setuptools"]["data-files"].items():
-        (into / place).mkdir(parents=True)
-        for name in names:
-            shutil.copy(ROOT / name, into / place)
-
-
 def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -111,7 +103,7 @@ def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
         "--LabApp.check_for_updates_class": "jupyterlab.NeverCheckForUpdate",
     }
     settings = folder / "settings"
-    copy_data_files(settings / "environment")
+    labextension.install(settings / "environment")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_CONFIG_DIR": str(settings),
            "JUPYTER_PATH": str(settings / "environment" / "share" / "jupyter"),
            "JUPYTER_CONFIG_PATH": str(settings / "environment" / "etc" / "jupyter"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import tomllib
 from importlib.metadata import entry_points, requires
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from deploy import labextension
 from tests.conftest import difference
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +40,17 @@ def test_entry_points_exist() -> None:
         assert callable(backend.load())
     (script,) = entry_points(group="console_scripts", name="inductor-lab")
     assert callable(script.load())
+
+
+def test_an_editable_install_gets_the_jupyterlab_extension(tmp_path: Path) -> None:
+    """`make install` copies what pip copies from a wheel (tests/wheel)."""
+    labextension.install(tmp_path)
+    labextension.install(tmp_path)
+    folder = tmp_path / "share" / "jupyter" / "labextensions" / "inductor-lab"
+    load = json.loads((folder / "package.json").read_text())["jupyterlab"]["_build"]["load"]
+    assert (folder / load.partition("?")[0]).is_file() and (folder / "static" / "page.js").is_file()
+    makefile = (ROOT / "Makefile").read_text()
+    assert "$(BIN)/python -m deploy.labextension\n\ttouch $@" in makefile
 
 
 def test_constraints_pin_what_we_depend_on() -> None:
