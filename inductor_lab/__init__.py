@@ -69,6 +69,7 @@ _OPERATIONS = {
     "logging_compiler": "debug.dump.logging_compiler",
     "measure": "bench.kernels",
     "measured_stock": "stock.times",
+    "memory_text": "compiler.schedule.text",
     "open_document": "saved.open_document",
     "profile": "debug.profile",
     "program_text": "compiler.ir.text",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 import torch.nn.functional as F
+from IPython.lib.pretty import pretty
+from rich.pretty import pretty_repr
 
+import inductor_lab as lab
 from inductor_lab.compiler.ir.program import ExternCall
 from inductor_lab.compiler.schedule.schedule import Cost
 from tests.schedule.programs import checked, planned
@@ -20,6 +25,21 @@ def test_ten_million_floats():
     assert schedule.before == Cost(120_000_000, 120_000_000, 120_000_000, 3, 6)
     assert schedule.after == Cost(40_000_000, 40_000_000, 120_000_000, 1, 2)
     assert f"{schedule.saved:.1%}" == "66.7%"
+
+
+def test_plans_decisions_and_code_are_one_line_in_a_terminal():
+    """As IPython and rich print them; `print` shows all of it."""
+    c = lab.inspect(lambda x: torch.softmax(x @ x, -1).sin(), torch.randn(8, 8))
+    part = c.graphs[0].forward
+    memory, decisions, code = part.schedule.memory, part.schedule.decisions, part.host.code
+    assert re.fullmatch(r"Decisions\(\d+ pairs?, \d+ fused\)", repr(decisions))
+    assert f"{len(decisions.by_pair)} pair" in repr(decisions)
+    shape = r"MemoryPlan\(peak \d+ B -> \d+ B, \d+ buffers? in reused storage\)"
+    assert re.fullmatch(shape, repr(memory))
+    assert repr(code) == f"Code({len(code.lines)} lines)"
+    assert str(memory) in str(part.schedule) and str(memory).startswith("memory peak: ")
+    for value in (memory, decisions, code):
+        assert pretty(value) == pretty_repr(value) == repr(value)
 
 
 def test_only_touched_elements_count():

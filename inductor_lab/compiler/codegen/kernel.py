@@ -53,6 +53,9 @@ class Code(Shown):
     def of(lines: Iterable[Line]) -> Code:
         return Code(tuple(lines))
 
+    def __repr__(self) -> str:
+        return f"Code({counted(len(self.lines), 'line')})"
+
     def __str__(self) -> str:
         return "\n".join(line.text for line in self.lines) + "\n"
 

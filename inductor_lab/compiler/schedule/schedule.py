@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
-from inductor_lab.compiler.base.display import Documented, Shown, counted
+from inductor_lab.compiler.base.display import Documented, Shown, bytes_text, counted
 from inductor_lab.compiler.base.errors import UnknownName
 from inductor_lab.compiler.base.operations import perform
 from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
@@ -103,6 +103,11 @@ class Decisions(Documented):
         for number, decision in enumerate(earlier, 1):
             texts.append(f"earlier attempt {number}: {perform('decision_text', decision)}")
         return "\n\n".join(texts)
+
+    def __repr__(self) -> str:
+        final = [found[-1] for found in self.by_pair.values()]
+        fused = sum(decision.fused for decision in final)
+        return f"Decisions({counted(len(final), 'pair')}, {fused:,} fused)"
 
     def __str__(self) -> str:
         return "\n\n".join(self.explain(*pair) for pair in self.by_pair)
@@ -221,6 +226,13 @@ class MemoryPlan(Documented):
     peak_before: int
     peak_after: int
     peak_unfused: int = 0
+
+    def __repr__(self) -> str:
+        peaks = f"{bytes_text(self.peak_before)} -> {bytes_text(self.peak_after)}"
+        return f"MemoryPlan(peak {peaks}, {counted(len(self.reuse), 'buffer')} in reused storage)"
+
+    def __str__(self) -> str:
+        return str(perform("memory_text", self))
 
     def storage(self, name: str) -> str:
         """The buffer or input that used the storage of this buffer first."""

@@ -92,6 +92,11 @@ def memory_lines(plan: MemoryPlan) -> Iterable[str]:
         yield f"  {new} reuses the storage of {old}" + (" in place" * (new in plan.in_place))
 
 
+def memory_text(plan: MemoryPlan) -> str:
+    """The memory plan as it is printed."""
+    return "\n".join(memory_lines(plan)) + "\n"
+
+
 MORE = "; fused kernels allocate some results earlier and keep their inputs alive longer"
 """The reason if the peak after fusion is higher than the unfused peak."""
 
