@@ -38,6 +38,7 @@ OURS = {
     "lab.compare(compilation, stock))",
     "StockCompilation": 'a stock compilation (lab.inspect(f, x, compiler="stock"); '
     "for two of inductor_lab: before.compare(after))",
+    "Measurement": "a torch.utils.benchmark.Measurement",
     "OperatorBase": "an operator, such as torch.ops.aten.sin.default",
     "OpOverloadPacket": "an operator packet, such as torch.ops.aten.sin",
 }

@@ -32,6 +32,7 @@ from inductor_lab.saved.documents.kinds import document, finite
 
 OURS = "inductor_lab"
 STOCK = "inductor"
+WITH_GRADIENT = "{work} and its gradient"
 APART = 1.5
 """If times of one call differ by more than this factor, the conditions changed."""
 MOST_KERNELS = 20

@@ -8,13 +8,15 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import torch
+from torch.utils.benchmark import Measurement
 
 from inductor_lab.api.backend import backend_with
 from inductor_lab.bench.bench_result import OURS, STOCK
-from inductor_lab.compiler.base.errors import BadOption
+from inductor_lab.compiler.base.display import counted
+from inductor_lab.compiler.base.errors import BadArguments, BadOption
 from inductor_lab.compiler.base.observer import Observer
 from inductor_lab.compiler.base.options import Mode, Options
 from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
@@ -22,22 +24,33 @@ from inductor_lab.compiler.runtime.cache.kernel_cache import VARIABLE
 from inductor_lab.stock.caches import forget
 
 EAGER = "eager"
-SECONDS_TO_COMPILE = {EAGER: 0.0, STOCK: 10.0}
+GIVEN = "timed before"
+"""The kind of a contender whose samples are given; its name ends with it."""
+FEWEST_GIVEN = 7
+SECONDS_TO_COMPILE = {EAGER: 0.0, GIVEN: 0.0, STOCK: 10.0}
 """Estimated seconds of the first compile, for the progress bar."""
+
+
+Rival: TypeAlias = str | Callable[..., Any] | Measurement
+"""What can be compared with: a backend's name, a function, or times that torch measured before."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to run a function.  `make(fn)` returns the function to call instead."""
+    """One way to run a function.  `make(fn)` returns the function to call instead.
+
+    given  seconds per call that were measured before: this way is not run
+    """
 
     name: str
     kind: str
     make: Callable[[Callable[..., Any]], Callable[..., Any]]
     code: CodeText | None = None
+    given: tuple[float, ...] = ()
 
     @property
     def compiles(self) -> bool:
-        return self.kind != EAGER
+        return self.kind not in (EAGER, GIVEN)
 
     @property
     def expected_seconds(self) -> float:
@@ -62,17 +75,23 @@ class CodeText(Observer):
 
 
 def ways(
-    against: Iterable[str | Callable[..., Any]],
+    against: Iterable[Rival],
     modes: Sequence[str],
     options: Options,
     tell: Callable[[str], None],
+    works: Sequence[str],
 ) -> tuple[Way, ...]:
     """All contenders: first those in `against`, then inductor_lab.
 
     `tell` is called with each phase of our compiler.  Raises BadOption for an unknown backend or
-    mode.
+    mode, BadArguments for a measurement of none of these `works`, or that cannot be compared.
     """
-    found = [way for asked in against for way in _others(asked, modes, options.dynamic)]
+    found: list[Way] = []
+    for asked in against:
+        if isinstance(asked, Measurement):
+            found.append(_given(asked, works, [way.name for way in found]))
+        else:
+            found += _others(asked, modes, options.dynamic)
     for mode in modes:
         code = CodeText(tell)
         chosen = replace(options, mode=cast(Mode, mode))  # raises BadOption if unknown
@@ -96,6 +115,28 @@ def _others(
     else:
         known = ", ".join((EAGER, *torch.compiler.list_backends(exclude_tags=())))
         raise BadOption("against", asked, f"a function, or one of {known}")
+
+
+def _given(measurement: Measurement, works: Sequence[str], taken: Sequence[str]) -> Way:
+    """A contender that was measured before; raises BadArguments if it cannot be compared."""
+    spec = measurement.task_spec
+    name = f"{spec.description or spec.label or spec.stmt}, {GIVEN}"
+    seconds, threads = tuple(measurement.times), torch.get_num_threads()
+    ours = spec.stmt == spec.sub_label  # of BenchResult.measurements
+    if name in taken:
+        what, todo = f"two measurements are named {name}", "give each Timer its own description"
+    elif len(seconds) < FEWEST_GIVEN:
+        what = f"{name}: {counted(len(seconds), 'sample')}, at least {FEWEST_GIVEN} are needed"
+        todo = "for example timer.blocked_autorange(min_run_time=1)"
+    elif spec.num_threads != threads:
+        what = f"{name}: measured with {counted(spec.num_threads, 'thread')}, others use {threads}"
+        todo = "measure it with Timer(..., num_threads=torch.get_num_threads())"
+    elif ours and spec.stmt not in works:
+        what = f"{name}: it measured {spec.stmt}, not {' or '.join(works)}"
+        todo = "call lab.bench with the same function, arguments and backward"
+    else:
+        return Way(name, GIVEN, lambda fn: fn, given=seconds)
+    raise BadArguments(what, todo=todo)
 
 
 def _in_mode(name: str, mode: str) -> str:

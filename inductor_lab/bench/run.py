@@ -17,12 +17,26 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.benchmark import Measurement
 
 from inductor_lab.api.arguments import Seconds, checked, expect_data
 from inductor_lab.api.backend import inspect
 from inductor_lab.api.compilation import Compilation
-from inductor_lab.bench.bench_result import STOCK, BenchResult, CompileTime, Contender
-from inductor_lab.bench.contenders import Way, caches_in, empty_folder, plus_one, ways
+from inductor_lab.bench.bench_result import (
+    STOCK,
+    WITH_GRADIENT,
+    BenchResult,
+    CompileTime,
+    Contender,
+)
+from inductor_lab.bench.contenders import (
+    Rival,
+    Way,
+    caches_in,
+    empty_folder,
+    plus_one,
+    ways,
+)
 from inductor_lab.bench.jobs import Job, difference, tolerance, values_in
 from inductor_lab.bench.kernels import timed
 from inductor_lab.bench.machine import Ceilings, machine
@@ -39,6 +53,7 @@ BETWEEN_UPDATES = 0.2
 """Seconds between two updates of the progress bar."""
 
 DREW = "random numbers are drawn, each compiler's own: results cannot be compared"
+BEFORE = "timed before, not interleaved; its results are not known"
 KERNEL_SECONDS = 1.0
 KERNEL_TRIES = 3
 WARM_SHARE = 0.2
@@ -50,7 +65,7 @@ def bench(
     fn: Callable[..., Any],
     /,
     *args: Any,
-    against: str | Callable[..., Any] | Iterable[str | Callable[..., Any]] = ("eager", "inductor"),
+    against: Rival | Iterable[Rival] = ("eager", "inductor"),
     modes: Sequence[str] = ("default",),
     backward: bool | None = False,
     options: Options | Mapping[str, Any] | None = None,
@@ -63,8 +78,8 @@ def bench(
 ) -> BenchResult:
     """Compare our compiler with others on `fn(*args, **kwargs)`.
 
-    against   `"eager"`, `"inductor"` (stock torch.compile), another backend's name, or a function
-              with the same arguments; or a list: all are compared with the first one
+    against   `"eager"`, `"inductor"` (stock), another backend's name, a function with the same
+              arguments, or a torch `Measurement`; or a list: all are compared with the first one
     modes     for our compiler and for stock: default, reduce-overhead, max-autotune, ...
     backward  time the gradient of the summed results too; None: if a result requires grad
     options   for our compiler, as `lab.inspect` takes them
@@ -77,23 +92,21 @@ def bench(
     the end.  Ctrl-C returns what was measured until then.  `torch.compiler.reset` drops functions
     that were compiled before.
 
-    Raises BadOption for an unknown backend or mode, and the exceptions of `fn`.  If a compiler
-    fails, its error is in the table.
+    Raises BadOption for an unknown backend or mode, BadArguments for a measurement of other work or
+    with other threads, and the exceptions of `fn`.  If a compiler fails, its error is in the table.
     """
-    if not against:
-        raise BadArguments("nothing to compare with", todo='for example against=["eager"]')
-    against = [against] if isinstance(against, str) or callable(against) else list(against)
+    rivals = _listed(against)
     asked = options if isinstance(options, Options) else Options.make(dict(options or {}))
     name = title or getattr(fn, "__name__", type(fn).__name__)
     work = f"{name}({', '.join(map(describe, (*args, *kwargs.values())))})"
     expect_data("bench", fn, (args, kwargs))
-    kept = Kept.of(fn, (*args, *filter(callable, against)), kwargs)
+    kept = Kept.of(fn, (*args, *filter(callable, rivals)), kwargs)
     run = _Run(fn, args, kwargs, backward, kept, name, work, progress or usual_progress())
     with ExitStack() as stack:
         stack.callback(lambda: run.progress.finished(run.result()))
         stack.callback(torch.compiler.reset)
         stack.callback(kept.put_back)
-        run.ways = ways(against, modes, asked, run.tell_phase)
+        run.ways = ways(rivals, modes, asked, run.tell_phase, run.works)
         run.plan(cold, seconds, kernels)
         try:
             if cold:
@@ -106,6 +119,16 @@ def bench(
         except KeyboardInterrupt:
             run.complete = False  # what was measured is kept
     return run.result()
+
+
+def _listed(against: Rival | Iterable[Rival]) -> list[Rival]:
+    """A list, also of one; raises BadArguments if it is empty."""
+    if isinstance(against, str | Measurement) or callable(against):
+        return [against]
+    found = list(against)
+    if not found:
+        raise BadArguments("nothing to compare with", todo='for example against=["eager"]')
+    return found
 
 
 @dataclass
@@ -158,11 +181,23 @@ class _Run:
 
     def result(self) -> BenchResult:
         contenders = tuple(self.contenders.values())
-        work = say("{work} and its gradient", work=self.work) if self.backward else self.work
         found = BenchResult(
-            self.title, work, machine(self.device), contenders, self.so_far(), self.complete
-        )
+            self.title, self.works[0], machine(self.device), contenders, self.timings(),
+            self.complete,
+        )  # fmt: skip
         return found if self.measured is None else found.with_steps(*self.measured)
+
+    @property
+    def works(self) -> tuple[str, ...]:
+        """What is timed: without its gradient, with it, or either if that is not known yet."""
+        both = self.work, say(WITH_GRADIENT, work=self.work)
+        return both if self.backward is None else both[1:] if self.backward else both[:1]
+
+    def timings(self) -> Timings:
+        """The samples so far, with those that are given."""
+        found = dict(self.so_far().seconds)
+        given = {way.name: way.given for way in self.ways if way.given} if found else {}
+        return Timings({**given, **found}, tuple(given))
 
     # ---- measuring ------------------------------------------------------------------------------
 
@@ -170,6 +205,8 @@ class _Run:
         """Time each compiler with empty caches: first on `x + 1`, then on the function."""
         for way in self.ways:
             self.note(way)
+            if way.given:
+                continue
             if not way.compiles:
                 self.attempt(way, self.job(way.make(self.fn)))  # an error of `fn` is raised at once
                 continue
@@ -190,6 +227,9 @@ class _Run:
         expected, drew = None, False
         args, kwargs = copied((self.args, self.kwargs))
         for way in self.ways:
+            if way.given:
+                self.note(way, note=BEFORE)
+                continue
             self.start(f"{way.name}: compiling again, comparing" if way.compiles else way.name)
             if way.code is not None:
                 way.code.texts.clear()

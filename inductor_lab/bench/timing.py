@@ -35,17 +35,22 @@ SHORTEST_SAMPLE = 200e-6
 
 @dataclass(frozen=True)
 class Timings:
-    """Seconds per call of each callable, one value for each round."""
+    """Seconds per call of each callable, one value for each round.
+
+    Those in `apart` were timed before, so their samples belong to no round.
+    """
 
     seconds: Mapping[str, tuple[float, ...]]
+    apart: tuple[str, ...] = ()
 
     @property
     def rounds(self) -> int:
-        return len(next(iter(self.seconds.values()), ()))
+        return len(next((s for name, s in self.seconds.items() if name not in self.apart), ()))
 
     def of(self, *names: str) -> Timings:
         """The samples of these callables."""
-        return Timings({name: self.seconds[name] for name in names})
+        apart = tuple(name for name in names if name in self.apart)
+        return Timings({name: self.seconds[name] for name in names}, apart)
 
     def median_ms(self, name: str) -> float:
         """The median in milliseconds."""
@@ -63,7 +68,10 @@ class Timings:
         return found[cut], found[-1 - cut]
 
     def ratio(self, name: str, base: str) -> float:
-        """The slowdown compared with `base`: the median of per-round ratios."""
+        """The slowdown compared with `base`: the median of per-round ratios; the ratio of medians
+        if one of the two was timed before."""
+        if name in self.apart or base in self.apart:
+            return self.median_ms(name) / self.median_ms(base)
         pairs = zip(self.seconds[name], self.seconds[base], strict=True)
         return statistics.median(one / other for one, other in pairs)
 
@@ -76,18 +84,22 @@ class Timings:
         """The 95 % confidence interval of the speedup; with fewer than six rounds, their range.
 
         Order statistics of per-round speedups.  They assume nothing about the distribution of
-        times, but they need independent rounds.
+        times, but they need independent rounds.  If one of the two was timed before, the range that
+        the intervals of the two medians allow.
         """
+        if name in self.apart or base in self.apart:
+            one, other = self.median_interval(name), self.median_interval(base)
+            return other[0] / one[1], other[1] / one[0]
         found = self.speedups(name, base)
         cut = _rank(len(found))
         return found[cut], found[-1 - cut]
 
     def verdict(self, name: str, base: str) -> str:
         """`1.9 to 2.3x faster than eager`: the interval of the ratio, or `too noisy to tell`."""
-        if self.rounds < FEWEST_ROUNDS:
-            one = self.rounds == 1
-            text = "inconclusive: only 1 round" if one else "inconclusive: only {n} rounds"
-            return say(text, n=self.rounds)
+        rounds = min(len(self.seconds[name]), len(self.seconds[base]))
+        if rounds < FEWEST_ROUNDS:
+            text = "inconclusive: only 1 round" if rounds == 1 else "inconclusive: only {n} rounds"
+            return say(text, n=rounds)
         low, high = self.interval(name, base)
         if low > 1 / SAME and high < SAME:
             return say("as fast as {base}, {low:.2f} to {high:.2f}x", base=base, low=low, high=high)

@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch._functorch.config as functorch_config
 from torch._dynamo.utils import counters
-from torch.utils.benchmark import Compare
+from torch.utils.benchmark import Compare, Measurement, Timer
 
 import inductor_lab as lab
 from inductor_lab.bench.bench_result import APART, BenchResult, roofline_table
@@ -54,6 +54,51 @@ def test_results_are_measurements_of_torch(whole) -> None:
     assert found.keys() == whole.timings.seconds.keys()
     assert found["eager"].median == pytest.approx(whole.timings.median_ms("eager") / 1e3)
     assert "inductor_lab max-autotune" in str(Compare(list(found.values())))
+
+
+def timer(**more) -> Measurement:
+    """What torch measures of `wave`, with the threads of this process."""
+    given = {"fn": wave, "x": torch.randn(100)}
+    settings = {"num_threads": torch.get_num_threads(), "description": "by hand", **more}
+    return Timer("fn(x)", globals=given, **settings).blocked_autorange(min_run_time=0.05)
+
+
+def test_times_of_torch_are_a_contender(tmp_path) -> None:
+    given = timer()
+    result = lab.bench(wave, torch.randn(100), against=["eager", given], **QUICK)
+    name = "by hand, timed before"
+    assert [contender.name for contender in result.contenders] == ["eager", name, "inductor_lab"]
+    assert result.timings.seconds[name] == tuple(given.times) and result.timings.rounds >= 7
+    before = result.contenders[1]
+    assert before.error is None and "its results are not known" in before.note
+    assert result.verdict(name) and before.note in str(result)
+    assert lab.bench.load(result.save(tmp_path / "bench.json")) == result
+    assert result.to_dict()["contenders"][1]["median_seconds"] == pytest.approx(given.median)
+    assert "<svg" in result.plot()
+
+
+def test_an_earlier_benchmark_is_a_baseline() -> None:
+    x = torch.randn(100)
+    before = lab.bench(wave, x, against="eager", **QUICK).measurements()
+    result = lab.bench(wave, x, against=before["inductor_lab"], **QUICK)
+    assert result.base == "inductor_lab, timed before"
+    assert result.base in result.verdict("inductor_lab")
+    with pytest.raises(BadArguments, match=r"it measured wave\(f32\[100\]\), not wave\(f32\[9\]\)"):
+        lab.bench(wave, torch.randn(9), against=before["eager"], **QUICK)
+    with pytest.raises(BadArguments, match="and its gradient"):
+        lab.bench(wave, x, against=before["eager"], **{**QUICK, "backward": True})
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    other = torch.get_num_threads() + 1
+    x, one = torch.randn(100), Measurement(10, [0.1], timer().task_spec)
+    for against, says in (
+        ([timer(num_threads=other)], f"with {other} threads, others use {other - 1}"),
+        ([one], "by hand, timed before: 1 sample, at least 7 are needed"),
+        (["eager", timer(), timer()], "two measurements are named by hand, timed before"),
+    ):
+        with pytest.raises(BadArguments, match=says):
+            lab.bench(wave, x, against=against, **QUICK)
 
 
 def test_a_mode_that_changes_nothing_has_a_note(whole) -> None:

@@ -91,6 +91,19 @@ def test_more_rounds_narrow_the_interval() -> None:
     assert wide[0] < narrow[0] < 1 < narrow[1] < wide[1]
 
 
+def test_samples_of_another_moment_are_not_paired() -> None:
+    """The range of the quotient of the two medians' intervals, whatever the order of samples."""
+    old = tuple(2.0 + 0.01 * n for n in range(20))
+    found = Timings({"old": old, "new": (1.0,) * 7}, apart=("old",))
+    low, high = found.median_interval("old")
+    assert found.rounds == 7 and found.interval("new", "old") == (low, high)
+    assert found.ratio("new", "old") == pytest.approx(1 / 2.095)
+    assert found.verdict("new", "old").startswith("2 to 2.")
+    assert found.of("new", "old").apart == ("old",) and found.of("new").apart == ()
+    few = Timings({"old": old[:2], "new": (1.0,) * 7}, apart=("old",))
+    assert few.verdict("new", "old") == "inconclusive: only 2 rounds"
+
+
 def test_complete_rounds_are_kept_after_an_interrupt() -> None:
     kept, calls = [], 0
 
