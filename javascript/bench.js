@@ -1,6 +1,7 @@
 // A page that Python sends as a tree `[tag, attributes, ...children]`: build it and keep it updated.
 
-import { copyText, html } from "./dom.js";
+import { copyText, html, targetOf } from "./dom.js";
+import { followTheme } from "./theme.js";
 import { build } from "./tree.js";
 
 /** @import { Model } from "./types.d.ts" */
@@ -34,6 +35,7 @@ export function addButtons(root) {
  * @param {HTMLElement} root
  */
 export function follow(model, root) {
+  followTheme(root);
   let shown = performance.now();
   const draw = () => {
     root.replaceChildren(build(model.get("tree")));
@@ -50,6 +52,45 @@ export function follow(model, root) {
   const clock = setInterval(count, 100);
   return () => {
     clearInterval(clock);
+    model.off("change:tree", draw);
+  };
+}
+
+/**
+ * Draw the model's tree; a click on an element with `data-select` or `data-view` sets that trait.
+ *
+ * @param {Model} model
+ * @param {HTMLElement} root
+ */
+export function choose(model, root) {
+  followTheme(root);
+  const places = () => /** @type {HTMLElement[]} */ (
+    [...root.querySelectorAll("[data-select], [data-view]")]);
+  const draw = () => {
+    const held = places().findIndex((place) => place.matches(":focus"));
+    root.replaceChildren(build(model.get("tree")));
+    addButtons(root);
+    places()[held]?.focus({ preventScroll: true });
+  };
+  const set = (/** @type {Event} */ event) => {
+    const place = /** @type {HTMLElement | null} */ (
+      targetOf(event).closest("[data-select], [data-view]"));
+    if (!place) return;
+    const { select, view } = place.dataset;
+    if (view) model.set("view", view);
+    else model.set("selected", JSON.parse(select ?? "{}"));
+    model.save_changes();
+  };
+  const enter = (/** @type {KeyboardEvent} */ event) => {
+    if (event.key === "Enter" && targetOf(event).matches("tr")) set(event);
+  };
+  root.addEventListener("click", set);
+  root.addEventListener("keydown", enter);
+  model.on("change:tree", draw);
+  draw();
+  return () => {
+    root.removeEventListener("click", set);
+    root.removeEventListener("keydown", enter);
     model.off("change:tree", draw);
   };
 }

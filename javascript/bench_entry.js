@@ -1,6 +1,6 @@
-// Entry point for pages made of trees from Python: a running benchmark, and the stepper.
+// Entry point for pages made of trees from Python: benchmarks, and the stepper.
 
-import { follow } from "./bench.js";
+import { choose, follow } from "./bench.js";
 import { steps } from "./debug.js";
 import { announce } from "./live.js";
 
@@ -11,6 +11,9 @@ export { stepsInPage } from "./debug.js";
 
 export const benchWidget = {
   render: (/** @type {Rendered} */ { model, el }) => follow(model, el),
+};
+export const choiceWidget = {
+  render: (/** @type {Rendered} */ { model, el }) => choose(model, el),
 };
 export const stepsWidget = {
   initialize(/** @type {Rendered} */ { model }) {

@@ -3,6 +3,7 @@
 import { html, targetOf } from "./dom.js";
 import { whenLive } from "./live.js";
 import { say, speak } from "./say.js";
+import { followTheme } from "./theme.js";
 import { build } from "./tree.js";
 
 /** @import { Model } from "./types.d.ts" */
@@ -38,6 +39,7 @@ export function stepsInPage(root, channel, texts) {
  * @param {(word: string) => void} send
  */
 export function steps(model, root, send = (word) => model.send({ do: word })) {
+  followTheme(root);
   const draw = () => {
     const held = /** @type {HTMLElement | null} */ (root.querySelector("[data-do]:focus"));
     root.replaceChildren(build(model.get("tree")));

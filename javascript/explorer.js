@@ -88,6 +88,8 @@ export class Explorer {
     this.search = new Search(this);
     /** @type {(() => void) | null} */
     this.closeHelp = null;
+    /** Called when another pane gets the focus, or the focused one shows something else. */
+    this.moved = () => {};
     /** @type {Map<string, HTMLElement>} */
     this.railButtons = new Map();
     this.area = html("main", { class: "lab-panes" });
@@ -278,6 +280,7 @@ export class Explorer {
       if (current) button.setAttribute("aria-current", "true");
       else button.removeAttribute("aria-current");
     }
+    this.moved();
   }
 
   /**

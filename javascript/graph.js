@@ -200,7 +200,7 @@ class GraphView {
       else if (node?.things.length) selection.pin(node.things);
     });
     this.element.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey && !this.element.contains(document.activeElement)) return;
+      if (!event.ctrlKey && !event.metaKey && !this.element.matches(":focus-within")) return;
       event.preventDefault();
       if (event.ctrlKey || event.metaKey) this.zoom(event.deltaY < 0 ? 1.1 : 1 / 1.1, event);
       else this.move(this.x - event.deltaX, this.y - event.deltaY);
@@ -263,7 +263,7 @@ class GraphView {
   }
 
   redraw() {
-    const held = this.drawing.contains(document.activeElement);
+    const held = this.drawing.matches(":focus-within");
     this.draw();
     if (held) this.nodes.get(this.current ?? "")?.group.focus({ preventScroll: true });
     this.context.selection.tell(true);

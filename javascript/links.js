@@ -29,6 +29,18 @@ export class Links {
   }
 
   /**
+   * The node or buffer with this label; of several, that of the graph that a pane shows.
+   *
+   * @param {string | undefined} label
+   * @param {string} pane
+   */
+  named(label, pane) {
+    const found = this.label.flatMap((each, thing) => (
+      each === label && this.kind[thing] !== "source" ? [thing] : []));
+    return found.find((thing) => `${pane}.`.startsWith(`${this.scope[thing]}.`)) ?? found[0];
+  }
+
+  /**
    * The given things with all their ancestors and descendants.
    *
    * @param {Thing[]} things

@@ -2,6 +2,7 @@
 
 import { render } from "./explorer.js";
 import { announce } from "./live.js";
+import { shareTraits } from "./traits.js";
 
 /** @import { Rendered } from "./types.d.ts" */
 
@@ -18,6 +19,6 @@ export const widget = {
   render(/** @type {Rendered} */ { model, el }) {
     const root = document.createElement("div");
     el.append(root);
-    render(root, model.get("document"), model.get("channel"));
+    return shareTraits(model, render(root, model.get("document"), model.get("channel")));
   },
 };

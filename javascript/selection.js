@@ -10,6 +10,8 @@ export class Selection {
     this.links = links;
     /** @type {Thing[]} */
     this.pinned = [];
+    /** The line of a text view whose things are pinned, counted from 0. @type {number | null} */
+    this.line = null;
     /** @type {Thing[]} */
     this.hovered = [];
     /** @type {Set<Listener>} */
@@ -34,19 +36,31 @@ export class Selection {
   }
 
   /**
-   * Pin these things; pinning them again unpins them.
+   * Pin these things, those of a `line` of a text view; pinning them again unpins them.
    *
    * @param {Thing[]} things
+   * @param {number | null} line
    */
-  pin(things) {
-    this.pinned = String(things) === String(this.pinned) ? [] : things;
+  pin(things, line = null) {
+    if (String(things) === String(this.pinned)) this.clear();
+    else this.hold(things, line);
+  }
+
+  /**
+   * Pin these things and no others.
+   *
+   * @param {Thing[]} things
+   * @param {number | null} line
+   */
+  hold(things, line = null) {
+    this.pinned = things;
+    this.line = line;
     this.hovered = [];
     this.tell(true);
   }
 
   clear() {
-    this.pinned = this.hovered = [];
-    this.tell();
+    this.hold([]);
   }
 
   get things() {

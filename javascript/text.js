@@ -54,7 +54,7 @@ export function textView(view, context) {
     goTo: (number) => {
       const line = lines[number - 1];
       if (!line) return;
-      if (line.things.length) context.selection.pin(line.things);
+      context.selection.hold(line.things, number - 1);
       markCurrent(line, true);
       line.element.scrollIntoView({ block: "center" });
     },
@@ -144,7 +144,7 @@ function listenToLines(element, lines, selection) {
   element.addEventListener("mouseleave", () => selection.preview([]));
   element.addEventListener("click", (event) => {
     const line = lineOf(event);
-    if (line?.things.length && !String(getSelection())) selection.pin(line.things);
+    if (line?.things.length && !String(getSelection())) selection.pin(line.things, lines.indexOf(line));
   });
   element.addEventListener("keydown", (event) => {
     const step = STEPS[event.key];
@@ -158,7 +158,7 @@ function listenToLines(element, lines, selection) {
       selection.preview(line.things);
       event.preventDefault();
     } else if (event.key === "Enter" && lines[current]?.things.length) {
-      selection.pin(lines[current].things);
+      selection.pin(lines[current].things, current);
     }
   });
 }

@@ -29,12 +29,13 @@ export function toggleTheme(root) {
   root.dataset.chosen = "yes";
 }
 
-/** The theme of JupyterLab and VS Code, an attribute of the body; null in other front ends. */
+/** The theme of JupyterLab, VS Code and marimo, an attribute of the body; null in other front ends. */
 function notebookTheme() {
   const { body } = document;
   if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false" ? "dark" : "light";
   if (body.dataset.vscodeThemeKind) {
     return body.dataset.vscodeThemeKind.includes("light") ? "light" : "dark";
   }
-  return null;
+  const { theme } = body.dataset;
+  return theme === "light" || theme === "dark" ? theme : null;
 }

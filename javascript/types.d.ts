@@ -124,12 +124,20 @@ export interface Kernel {
   statusChanged?: { connect(told: (sender: unknown, status: string) => void): void };
 }
 
+/** What is selected in an explorer; empty for nothing (see widgets/places.py). */
+export interface Selected { stage?: string; kernel?: string; line?: number; node?: string }
+
 /** The model of a widget, passed by anywidget. */
 export interface Model {
   /** The traits of the widgets in this package. */
   get(name: "channel"): string;
   get(name: "tree"): Branch;
   get(name: "document"): Packed;
+  get(name: "view"): string;
+  get(name: "selected"): Selected;
+  get(name: "selected" | "view"): Selected | string;
+  set(name: "selected" | "view", value: Selected | string): void;
+  save_changes(): void;
   on(event: "msg:custom", told: (message: Answer) => void): void;
   on(event: string, told: () => void): void;
   off(event: string, told: () => void): void;

@@ -19,6 +19,8 @@ _HOMES = {
     "report": "report.write_report",
     "trace_report": "trace.write_trace_report",
     "widget": "live.Explorer.of",
+    "marimo_output": "home.marimo_output",
+    "benchmark_widget": "bench_widget.BenchmarkWidget",
     "course_bars": "course.bars",
     "course_cells": "course.cells",
     "course_race": "traffic.race",

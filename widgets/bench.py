@@ -55,10 +55,7 @@ def tree(result: Measured, running: Tree | None = None) -> Tree:
     return element(
         "div",
         {"class": "lab-bench"},
-        element("h1", {}, result.title),
-        element("p", {"class": "lab-machine"}, str(result.machine)),
-        running,
-        element("ul", {}, *(element("li", {}, sentence) for sentence in result.sentences)),
+        *head(result, running),
         chart(result),
         element("div", {"class": "lab-table"}, table(said_heads(first.columns), first.rows))
         if len(first.columns) > 1 else None,
@@ -66,10 +63,25 @@ def tree(result: Measured, running: Tree | None = None) -> Tree:
         *(part for more in others for part in (
             element("h2", {}, say(more.title)),
             element("div", {"class": "lab-table"}, table(said_heads(more.columns), more.rows)))),
-        element("details", {}, element("summary", {}, say("as Markdown")),
-                element("pre", {"class": "lab-markdown", "data-copy": say("Copy as Markdown"),
-                                "data-copied": say("copied")}, result.to_markdown())),
+        markdown(result),
     )  # fmt: skip
+
+
+def head(result: Measured, running: Tree | None = None) -> tuple[Tree | None, ...]:
+    """The title, the machine, and the results in sentences."""
+    return (
+        element("h1", {}, result.title),
+        element("p", {"class": "lab-machine"}, str(result.machine)),
+        running,
+        element("ul", {}, *(element("li", {}, sentence) for sentence in result.sentences)),
+    )
+
+
+def markdown(result: Measured) -> Tree:
+    """The result as Markdown, closed, for the button that copies it."""
+    texts = {"data-copy": say("Copy as Markdown"), "data-copied": say("copied")}
+    text = element("pre", {"class": "lab-markdown", **texts}, result.to_markdown())
+    return element("details", {}, element("summary", {}, say("as Markdown")), text)
 
 
 def html(result: Measured) -> str:

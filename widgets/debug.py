@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from textwrap import dedent
 
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.debug.backends import Backends
 from inductor_lab.debug.blame.blame_result import Blame, Born, ValueRow
-from inductor_lab.debug.explore.steps import BufferState, Steps
+from inductor_lab.debug.explore.steps import BufferState, Step, Steps
 from inductor_lab.debug.minify.minified import Minified
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
@@ -24,8 +24,8 @@ def html(value: Debugged) -> str:
     return f"<style>{bench_style()}{debug_style()}</style>{written(tree(value))}"
 
 
-def tree(value: Debugged, live: bool = False) -> Tree:
-    """The page of a value."""
+def tree(value: Debugged, live: bool = False, at: int | None = None) -> Tree:
+    """The page of a value; `at` is the number of statements of a stepper that are shown."""
     match value:
         case Blame():
             parts: Iterable[Tree] = _blame(value)
@@ -34,7 +34,7 @@ def tree(value: Debugged, live: bool = False) -> Tree:
         case Minified():
             parts = _minified(value)
         case Steps():
-            parts = _steps(value, live)
+            parts = _steps(value, live, value.done if at is None else value.done[:at])
     return element("div", {"class": "lab-bench"}, *parts)
 
 
@@ -137,11 +137,11 @@ def _minified(found: Minified) -> Iterator[Tree]:
 # ---- stepping ------------------------------------------------------------------------------------
 
 
-def _steps(steps: Steps, live: bool) -> Iterator[Tree]:
-    last = steps.done[-1] if steps.done else None
-    running = steps.current
+def _steps(steps: Steps, live: bool, done: Sequence[Step]) -> Iterator[Tree]:
+    last = done[-1] if done else None
+    running = next((r for r in steps.parts if last is None or r.where == last.where), None)
     yield element("h1", {}, f"{steps.name}{': ' + running.where if running else ''}")
-    if live and not steps.finished:
+    if live and (not steps.finished or len(done) < len(steps.done)):
         yield element("div", {"class": "lab-steps"}, *map(_button, BUTTONS))
     if running is not None:
         yield element("p", {"class": "lab-machine"}, steps.file)
@@ -161,7 +161,7 @@ def _steps(steps: Steps, live: bool) -> Iterator[Tree]:
         ))  # fmt: skip
     heads = ("buffer", "type", ">size", ">minimum", ">maximum", ">NaN", ">inf", "histogram",
              "first elements")  # fmt: skip
-    yield _table(said_heads(heads), map(_buffer, _latest(steps)))
+    yield _table(said_heads(heads), map(_buffer, latest_buffers(done)))
 
 
 BUTTONS = {"next": "Next line", "kernel": "Next kernel", "rest": "Run to the end"}
@@ -171,11 +171,11 @@ def _button(word: str) -> Tree:
     return element("button", {"type": "button", "data-do": word}, say(BUTTONS[word]))
 
 
-def _latest(steps: Steps) -> list[BufferState]:
+def latest_buffers(done: Sequence[Step]) -> list[BufferState]:
     """The live buffers of the current part with their latest contents."""
     known: dict[str, BufferState] = {}
-    where = steps.done[-1].where if steps.done else ""
-    for step in steps.done:
+    where = done[-1].where if done else ""
+    for step in done:
         if step.where == where:
             known.update({state.name: state for state in step.made})
             for name in step.freed:

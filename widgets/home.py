@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from inductor_lab.compiler.base.errors import MissingPackage
@@ -87,3 +88,22 @@ def close_explorers() -> None:
     live = sys.modules.get("inductor_lab.widgets.live")
     if live is not None:
         live.close_all()
+
+
+@dataclass(frozen=True)
+class Page:
+    """HTML as the result of a cell."""
+
+    html: str
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+def marimo_output(value: Any) -> Any:
+    """The widget of a value; without the library of widgets its HTML, with a warning."""
+    try:
+        return value.widget()
+    except MissingPackage as error:
+        warnings.warn(f"the output is not live: {error}", stacklevel=2)
+        return Page(value._repr_html_() or "")

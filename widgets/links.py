@@ -75,6 +75,11 @@ class Links:
         number = self._numbers.get((kind, scope, name))
         return name if number is None else self._labels[number]
 
+    def labels(self) -> list[str]:
+        """The labels of all nodes and buffers, each once."""
+        pairs = zip(self._numbers, self._labels, strict=True)
+        return list(dict.fromkeys(label for (kind, *_), label in pairs if kind != "source"))
+
     def _before(self, node: FxNode, scope: str, earlier: str | None) -> list[Thing]:
         before = self.find("node", earlier, node.came_from) if earlier else []
         return before or self.source_of(node.span)

@@ -3,7 +3,8 @@
     JupyterLab, Notebook    the HTML output draws the explorer; a `Connection`, a widget without a
                             view, connects it to the kernel.  In a notebook opened later the same
                             explorer is shown, but it is not live.
-    VS Code, Colab, marimo  `Explorer`, a widget that draws itself, with static HTML as a fallback
+    VS Code, Colab, marimo  `Explorer`, a widget that draws itself, with static HTML as a fallback;
+                            `Compilation.widget()` makes one for any front end
 
 Both use the same messages: the page sends `{id, changes}`, and `show` for output other than a
 comparison; Python answers `{id, error}`, or
@@ -51,8 +52,10 @@ from inductor_lab.widgets.memory_pane import memory_pane
 from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.pack import packed, unpacked
 from inductor_lab.widgets.page import connection_script, style, widget_script
+from inductor_lab.widgets.places import Places
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import static_pictures
+from inductor_lab.widgets.shapes import Document
 
 if TYPE_CHECKING:
     from inductor_lab.api.compilation import Compilation
@@ -160,16 +163,44 @@ class Connection(anywidget.AnyWidget):
 
 
 class Explorer(Connection):
-    """The whole explorer as a widget; `Compilation.widget()` makes one."""
+    """The whole explorer as a widget; `Compilation.widget()` makes one.
+
+    Programs set and observe `selected` and `view`; `value` is the selection (docs/notebooks.md).
+    """
 
     _esm = widget_script()
     _css = style()
     document = traitlets.Dict(help="packed, see pack.py").tag(sync=True)
+    selected = traitlets.Dict(help="see places.py").tag(sync=True)
+    view = traitlets.Unicode(help="the stage with the focus").tag(sync=True)
+    value = traitlets.Dict(read_only=True).tag(sync=True)
+
+    def __init__(
+        self, compilation: Compilation | StockCompilation, shown: Document, links: Links
+    ) -> None:
+        self._places = Places(shown, links)
+        super().__init__(compilation, links, document=packed(shown), view=shown["open"][0])
 
     @classmethod
-    def of(cls, compilation: Compilation) -> Explorer:
-        shown, links = linked_document(compilation)
-        return cls(compilation, links, document=packed(shown))
+    def of(cls, compilation: Compilation | StockCompilation) -> Explorer:
+        return cls(compilation, *linked_document(compilation))
+
+    @traitlets.validate("view")
+    def _known_view(self, proposal: Any) -> str:
+        return self._places.view(proposal["value"])
+
+    @traitlets.validate("selected")
+    def _known_selection(self, proposal: Any) -> dict[str, Any]:
+        return self._places.selected(proposal["value"], self.view)
+
+    @traitlets.observe("selected")
+    def _set_value(self, change: Any) -> None:
+        self.set_trait("value", change["new"])
+
+    def _made(self, request: Any) -> dict[str, Any]:
+        made = super()._made(request)
+        self._places.add(made.get("panes", {}))
+        return made
 
 
 def _answer_of(made: Callable[[], dict[str, Any]]) -> dict[str, Any]:

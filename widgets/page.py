@@ -55,6 +55,12 @@ def bench_widget_script() -> str:
 
 
 @cache
+def choice_widget_script() -> str:
+    """The same for anywidget: a benchmark's result, whose rows can be selected."""
+    return f"{_built('bench')}\nexport default inductorLab.choiceWidget;\n"
+
+
+@cache
 def steps_widget_script() -> str:
     """The stepper for anywidget."""
     return f"{_built('bench')}\nexport default inductorLab.stepsWidget;\n"

@@ -87,7 +87,10 @@ DARK = {
 
 
 def themed(root: str, light: Mapping[str, str], dark: Mapping[str, str]) -> str:
-    """Style rules below `root`, for the theme of the notebook or else of the system."""
+    """Style rules below `root`, for the theme of the notebook or else of the system.
+
+    A page sets `data-theme` where it knows the notebook's theme (`javascript/theme.js`).
+    """
 
     def rules(palette: Mapping[str, str], inside: str = "") -> str:
         return "".join(f"{inside}{root} {part}{{{how}}}\n" for part, how in palette.items())
@@ -95,8 +98,8 @@ def themed(root: str, light: Mapping[str, str], dark: Mapping[str, str]) -> str:
     return (
         rules(light)
         + f"@media (prefers-color-scheme:dark){{\n{rules(dark)}}}\n"
-        + rules(light, '[data-jp-theme-light="true"] ')
-        + rules(dark, '[data-jp-theme-light="false"] ')
+        + rules(light, ':is([data-jp-theme-light="true"],[data-theme="light"]) ')
+        + rules(dark, ':is([data-jp-theme-light="false"],[data-theme="dark"]) ')
     )
 
 

@@ -8,14 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from inductor_lab.api.arguments import Count, Gpu, Seconds, checked
-from inductor_lab.compiler.base.display import annotated, live_widget, mime_bundle, write_report
+from inductor_lab.compiler.base.display import (
+    HasWidget,
+    annotated,
+    live_widget,
+    mime_bundle,
+    write_report,
+)
 from inductor_lab.compiler.base.operations import perform
 from inductor_lab.compiler.records import Record
 
 
 @checked
 @dataclass(frozen=True, eq=False, repr=False)
-class Compilation(Record):
+class Compilation(Record, HasWidget):
     """One inspected call of a function; `Record` lists its fields."""
 
     def what_if(
@@ -136,7 +142,7 @@ class Compilation(Record):
         return annotated(self)
 
     def widget(self) -> Any:
-        """The explorer as an anywidget, for front ends that need one (VS Code, Colab, marimo)."""
+        """The explorer as an anywidget: programs read and set what it shows (docs/notebooks.md)."""
         return live_widget(self)
 
     def _repr_mimebundle_(self, **more: Any) -> dict[str, Any] | None:

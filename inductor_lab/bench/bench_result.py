@@ -16,9 +16,11 @@ from inductor_lab.api.arguments import checked
 from inductor_lab.bench.machine import Ceilings, Machine
 from inductor_lab.bench.timing import Timings
 from inductor_lab.compiler.base.display import (
+    HasWidget,
     Shown,
     Svg,
     benchmark_svg,
+    benchmark_widget,
     bytes_text,
     counted,
     write_benchmark,
@@ -72,7 +74,7 @@ class Table:
         return "\n".join(lines)
 
 
-class Measured(Shown):
+class Measured(Shown, HasWidget):
     """Base class of benchmark results; subclasses define `tables` and `sentences`."""
 
     title: str
@@ -101,6 +103,10 @@ class Measured(Shown):
         Raises UnknownName for a view that this result does not have.
         """
         return benchmark_svg(self, view)
+
+    def widget(self) -> Any:
+        """The result as an anywidget: programs read and set what it shows (docs/notebooks.md)."""
+        return benchmark_widget(self)
 
     def save(self, path: str | Path) -> Path:
         """Write all measurements (JSON); `lab.bench.load` reads them.  Raises CannotWrite."""

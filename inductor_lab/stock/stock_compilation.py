@@ -14,7 +14,14 @@ from typing import Any, Literal, TypeAlias
 
 from inductor_lab.api.arguments import Seconds, checked
 from inductor_lab.compiler.autograd.graphs import JointGraph
-from inductor_lab.compiler.base.display import Shown, bytes_text, counted, write_report
+from inductor_lab.compiler.base.display import (
+    HasWidget,
+    Shown,
+    bytes_text,
+    counted,
+    live_widget,
+    write_report,
+)
 from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.compiler.base.operations import perform
 from inductor_lab.compiler.capture.capture import Capture
@@ -232,7 +239,7 @@ class StockGraph(Shown):
 
 @checked
 @dataclass(frozen=True, eq=False)
-class StockCompilation(Shown):
+class StockCompilation(Shown, HasWidget):
     """One call compiled by stock `torch.compile`, or one compile id of a trace log.
 
     The fields are those of `Compilation`.  `problems` lists what could not be read.  `as_captured`
@@ -380,6 +387,10 @@ class StockCompilation(Shown):
         With `require`, raises NotReplayed if a part is not replayed.
         """
         return perform("cuda_graphs", self, require=require)
+
+    def widget(self) -> Any:
+        """The explorer as an anywidget: programs read and set what it shows (docs/notebooks.md)."""
+        return live_widget(self)
 
     def save(self, path: str | Path) -> Path:
         """Write all data (JSON, no pickle) to `path`, for `lab.load`; raises CannotWrite."""

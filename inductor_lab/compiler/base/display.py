@@ -107,6 +107,20 @@ class Shown(Documented):
         return draw("svg", self) or None
 
 
+class HasWidget:
+    """Mixin of values that a widget shows in a notebook."""
+
+    __slots__ = ()
+
+    def widget(self) -> Any:
+        """An anywidget of this value."""
+        raise NotImplementedError
+
+    def _display_(self) -> Any:
+        """What marimo shows as the result of a cell."""
+        return draw("marimo_output", self)
+
+
 class Svg(str):
     """The text of an SVG file, which a notebook displays."""
 
@@ -162,6 +176,11 @@ def write_benchmark(result: Any, path: Path) -> Path:
 def live_benchmark() -> Any:
     """A view of a running benchmark in the current cell; None outside notebooks."""
     return draw("live_benchmark")
+
+
+def benchmark_widget(result: Any) -> Any:
+    """A benchmark result as an anywidget."""
+    return draw("benchmark_widget", result)
 
 
 def live_steps(steps: Any) -> Any:

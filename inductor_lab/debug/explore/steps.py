@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.compiler.base.display import Shown, bytes_text, counted
+from inductor_lab.compiler.base.display import HasWidget, Shown, bytes_text, counted
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.records import CompiledGraph, CompiledPart, Record
@@ -130,7 +130,7 @@ class Running:
     inputs: Sequence[Any]
 
 
-class Steps(Shown):
+class Steps(Shown, HasWidget):
     """An iterator over the statements of a call; `done` are those that have run.
 
     `results` maps the name of a finished part (`"g0.forward"`) to its results.
@@ -210,7 +210,7 @@ class Steps(Shown):
         return "\n".join([f"{running.where}: {self.file}", *shown, *last])
 
     def widget(self) -> Any:
-        """The program with buttons, for a notebook."""
+        """The program with buttons, as an anywidget (docs/notebooks.md)."""
         from inductor_lab.compiler.base.display import live_steps
 
         return live_steps(self)
