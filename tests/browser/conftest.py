@@ -122,13 +122,13 @@ def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
 
 def wait_for(url: str, server: subprocess.Popen) -> None:
     for _ in range(240):
-        assert server.poll() is None, "JupyterLab did not start"
+        assert server.poll() is None, "the server did not start"
         try:
             urllib.request.urlopen(url, timeout=2).close()
             return
         except (urllib.error.URLError, OSError):
             time.sleep(0.25)
-    pytest.fail("JupyterLab did not answer within a minute")
+    pytest.fail("the server did not answer within a minute")
 
 
 def opened_notebook(

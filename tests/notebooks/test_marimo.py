@@ -1,0 +1,51 @@
+"""marimo runs one of our notebooks, and shows explorers, benchmarks and steppers as widgets.
+
+tests/browser/test_marimo.py looks at them in Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("reactive.py")
+
+pytestmark = pytest.mark.skipif(
+    find_spec("marimo") is None, reason="no marimo; to run it: pip install marimo"
+)
+
+
+def marimo(*arguments: str | Path) -> str:
+    paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
+    done = subprocess.run(
+        [sys.executable, "-m", "marimo", "-y", *map(str, arguments)], timeout=400, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_notebook_of_ours_runs_in_marimo(tmp_path: Path) -> None:
+    program, page = tmp_path / "dump.py", tmp_path / "dump.html"
+    marimo("convert", ROOT / "notebooks" / "09_dump.ipynb", "-o", program)
+    marimo("export", "html", program, "-o", page)
+    text = page.read_text(encoding="utf-8")
+    assert text.count("<marimo-anywidget") == 1, "the compilation is shown as a widget"
+    for part in ("output_code.py", "fx_graph_runnable.py", "A kernel, changed by hand"):
+        assert part in text
+
+
+def test_every_result_is_a_widget_and_other_cells_react(tmp_path: Path) -> None:
+    page = tmp_path / "reactive.html"
+    marimo("export", "html", PROGRAM, "-o", page)
+    text = page.read_text(encoding="utf-8")
+    assert len(re.findall("<marimo-anywidget", text)) == 5
+    assert "selected {} in source" in text and "selected row {}" in text
+    assert "<iframe" not in text, "HTML with a script would be shown in a frame of its own"
