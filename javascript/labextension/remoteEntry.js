@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 0e2a2f68da91a22f.
+// Made by `npm run build` in javascript, from sources c19f736f6b0f8d7e.
 "use strict";
 (() => {
   // dom.js

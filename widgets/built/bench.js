@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 0e2a2f68da91a22f.
+// Made by `npm run build` in javascript, from sources c19f736f6b0f8d7e.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -24,6 +24,7 @@ var inductorLab = (() => {
   __export(bench_entry_exports, {
     addButtons: () => addButtons,
     benchWidget: () => benchWidget,
+    choiceWidget: () => choiceWidget,
     stepsInPage: () => stepsInPage,
     stepsWidget: () => stepsWidget
   });
@@ -61,6 +62,34 @@ var inductorLab = (() => {
       document.execCommand("copy");
       area.remove();
     }
+  }
+
+  // theme.js
+  function followTheme(root) {
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const held = new WeakRef(root);
+    const apply = () => {
+      const alive = held.deref();
+      if (!alive) {
+        system.removeEventListener("change", apply);
+        body.disconnect();
+      } else if (!alive.dataset.chosen) {
+        alive.dataset.theme = notebookTheme() || (system.matches ? "dark" : "light");
+      }
+    };
+    const body = new MutationObserver(apply);
+    system.addEventListener("change", apply);
+    body.observe(document.body, { attributes: true });
+    apply();
+  }
+  function notebookTheme() {
+    const { body } = document;
+    if (body.dataset.jpThemeLight) return body.dataset.jpThemeLight === "false" ? "dark" : "light";
+    if (body.dataset.vscodeThemeKind) {
+      return body.dataset.vscodeThemeKind.includes("light") ? "light" : "dark";
+    }
+    const { theme } = body.dataset;
+    return theme === "light" || theme === "dark" ? theme : null;
   }
 
   // tree.js
@@ -101,6 +130,7 @@ var inductorLab = (() => {
     }
   }
   function follow(model, root) {
+    followTheme(root);
     let shown = performance.now();
     const draw = () => {
       root.replaceChildren(build(model.get("tree")));
@@ -117,6 +147,36 @@ var inductorLab = (() => {
     const clock = setInterval(count, 100);
     return () => {
       clearInterval(clock);
+      model.off("change:tree", draw);
+    };
+  }
+  function choose(model, root) {
+    followTheme(root);
+    const places = () => [...root.querySelectorAll("[data-select], [data-view]")];
+    const draw = () => {
+      const held = places().findIndex((place) => place.matches(":focus"));
+      root.replaceChildren(build(model.get("tree")));
+      addButtons(root);
+      places()[held]?.focus({ preventScroll: true });
+    };
+    const set = (event) => {
+      const place = targetOf(event).closest("[data-select], [data-view]");
+      if (!place) return;
+      const { select, view } = place.dataset;
+      if (view) model.set("view", view);
+      else model.set("selected", JSON.parse(select ?? "{}"));
+      model.save_changes();
+    };
+    const enter = (event) => {
+      if (event.key === "Enter" && targetOf(event).matches("tr")) set(event);
+    };
+    root.addEventListener("click", set);
+    root.addEventListener("keydown", enter);
+    model.on("change:tree", draw);
+    draw();
+    return () => {
+      root.removeEventListener("click", set);
+      root.removeEventListener("keydown", enter);
       model.off("change:tree", draw);
     };
   }
@@ -224,6 +284,7 @@ var inductorLab = (() => {
     }, () => !held.deref());
   }
   function steps(model, root, send = (word) => model.send({ do: word })) {
+    followTheme(root);
     const draw = () => {
       const held = root.querySelector("[data-do]:focus");
       root.replaceChildren(build(model.get("tree")));
@@ -246,6 +307,9 @@ var inductorLab = (() => {
   // bench_entry.js
   var benchWidget = {
     render: ({ model, el }) => follow(model, el)
+  };
+  var choiceWidget = {
+    render: ({ model, el }) => choose(model, el)
   };
   var stepsWidget = {
     initialize({ model }) {

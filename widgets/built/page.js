@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources 0e2a2f68da91a22f.
+// Made by `npm run build` in javascript, from sources c19f736f6b0f8d7e.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -257,6 +257,7 @@ var inductorLab = (() => {
     constructor(links) {
       this.links = links;
       this.pinned = [];
+      this.line = null;
       this.hovered = [];
       this.listeners = /* @__PURE__ */ new Set();
       this.shown = "";
@@ -276,18 +277,29 @@ var inductorLab = (() => {
       this.tell();
     }
     /**
-     * Pin these things; pinning them again unpins them.
+     * Pin these things, those of a `line` of a text view; pinning them again unpins them.
      *
      * @param {Thing[]} things
+     * @param {number | null} line
      */
-    pin(things) {
-      this.pinned = String(things) === String(this.pinned) ? [] : things;
+    pin(things, line2 = null) {
+      if (String(things) === String(this.pinned)) this.clear();
+      else this.hold(things, line2);
+    }
+    /**
+     * Pin these things and no others.
+     *
+     * @param {Thing[]} things
+     * @param {number | null} line
+     */
+    hold(things, line2 = null) {
+      this.pinned = things;
+      this.line = line2;
       this.hovered = [];
       this.tell(true);
     }
     clear() {
-      this.pinned = this.hovered = [];
-      this.tell();
+      this.hold([]);
     }
     get things() {
       return this.hovered.length ? this.hovered : this.pinned;
@@ -910,7 +922,7 @@ ${to}`;
         else if (node?.things.length) selection.pin(node.things);
       });
       this.element.addEventListener("wheel", (event) => {
-        if (!event.ctrlKey && !event.metaKey && !this.element.contains(document.activeElement)) return;
+        if (!event.ctrlKey && !event.metaKey && !this.element.matches(":focus-within")) return;
         event.preventDefault();
         if (event.ctrlKey || event.metaKey) this.zoom(event.deltaY < 0 ? 1.1 : 1 / 1.1, event);
         else this.move(this.x - event.deltaX, this.y - event.deltaY);
@@ -967,7 +979,7 @@ ${to}`;
       this.fit();
     }
     redraw() {
-      const held = this.drawing.contains(document.activeElement);
+      const held = this.drawing.matches(":focus-within");
       this.draw();
       if (held) this.nodes.get(this.current ?? "")?.group.focus({ preventScroll: true });
       this.context.selection.tell(true);
@@ -1631,6 +1643,16 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       return new Map(lines.map((thing, order) => [thing, order]));
     }
     /**
+     * The node or buffer with this label; of several, that of the graph that a pane shows.
+     *
+     * @param {string | undefined} label
+     * @param {string} pane
+     */
+    named(label, pane) {
+      const found = this.label.flatMap((each, thing) => each === label && this.kind[thing] !== "source" ? [thing] : []);
+      return found.find((thing) => `${pane}.`.startsWith(`${this.scope[thing]}.`)) ?? found[0];
+    }
+    /**
      * The given things with all their ancestors and descendants.
      *
      * @param {Thing[]} things
@@ -2195,7 +2217,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       goTo: (number) => {
         const line2 = lines[number - 1];
         if (!line2) return;
-        if (line2.things.length) context.selection.pin(line2.things);
+        context.selection.hold(line2.things, number - 1);
         markCurrent(line2, true);
         line2.element.scrollIntoView({ block: "center" });
       },
@@ -2265,7 +2287,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     element.addEventListener("mouseleave", () => selection.preview([]));
     element.addEventListener("click", (event) => {
       const line2 = lineOf(event);
-      if (line2?.things.length && !String(getSelection())) selection.pin(line2.things);
+      if (line2?.things.length && !String(getSelection())) selection.pin(line2.things, lines.indexOf(line2));
     });
     element.addEventListener("keydown", (event) => {
       const step2 = STEPS[event.key];
@@ -2279,7 +2301,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         selection.preview(line2.things);
         event.preventDefault();
       } else if (event.key === "Enter" && lines[current]?.things.length) {
-        selection.pin(lines[current].things);
+        selection.pin(lines[current].things, current);
       }
     });
   }
@@ -2706,7 +2728,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     if (body.dataset.vscodeThemeKind) {
       return body.dataset.vscodeThemeKind.includes("light") ? "light" : "dark";
     }
-    return null;
+    const { theme } = body.dataset;
+    return theme === "light" || theme === "dark" ? theme : null;
   }
 
   // trail.js
@@ -2905,17 +2928,17 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       groups.push(html("optgroup", { label: say("also show") }, LOWER.map(
         ([label, request, meaning]) => option(say(label), request, say(meaning))
       )));
-      const select = html("select", {
+      const select2 = html("select", {
         "aria-label": say("choose a change and recompile"),
         onchange: () => {
-          const label = select.selectedOptions[0].dataset.label ?? "";
-          const chosen = JSON.parse(select.value);
-          select.selectedIndex = 0;
+          const label = select2.selectedOptions[0].dataset.label ?? "";
+          const chosen = JSON.parse(select2.value);
+          select2.selectedIndex = 0;
           if (chosen.show) this.showLower(chosen);
           else this.add(label, chosen);
         }
       }, html("option", { value: "" }, say("choose a change…")), groups);
-      return select;
+      return select2;
     }
     /**
      * Forbid or force a pair; repeating the choice, or choosing the opposite, removes it.
@@ -3178,6 +3201,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.slots = [];
       this.search = new Search(this);
       this.closeHelp = null;
+      this.moved = () => {
+      };
       this.railButtons = /* @__PURE__ */ new Map();
       this.area = html("main", { class: "lab-panes" });
       this.trail = new Trail(this);
@@ -3383,6 +3408,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         if (current) button.setAttribute("aria-current", "true");
         else button.removeAttribute("aria-current");
       }
+      this.moved();
     }
     /**
      * Show a pane in its slot if it is open, otherwise in the focused slot.  With `keepFirst`, the first
@@ -3542,6 +3568,125 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     return value >= 1 ? `${value.toFixed(2)} s` : `${(1e3 * value).toFixed(value < 0.01 ? 1 : 0)} ms`;
   }
 
+  // traits.js
+  function shareTraits(model, explorer) {
+    const { selection } = explorer;
+    let { pinned } = selection;
+    let shown = {};
+    let isShowing = false;
+    const set = (name, value) => {
+      if (isEqual(model.get(name), value)) return;
+      model.set(name, value);
+      model.save_changes();
+    };
+    const showView = () => {
+      const id = model.get("view");
+      if (id === explorer.focused.id) return;
+      if (explorer.order.includes(id)) explorer.show(id, true);
+      else set("view", explorer.focused.id);
+    };
+    const showSelected = () => {
+      const wanted = model.get("selected");
+      if (isShowing || isEqual(wanted, shown)) return;
+      isShowing = true;
+      const isKnown = select(explorer, wanted);
+      isShowing = false;
+      if (isKnown) shown = wanted;
+      else set("selected", shown);
+    };
+    explorer.moved = () => set("view", explorer.focused.id);
+    const stop = selection.listen(() => {
+      if (selection.pinned === pinned) return;
+      pinned = selection.pinned;
+      if (isShowing) return;
+      shown = selectedIn(explorer);
+      set("selected", shown);
+    });
+    model.on("change:view", showView);
+    model.on("change:selected", showSelected);
+    showView();
+    showSelected();
+    return () => {
+      stop();
+      explorer.moved = () => {
+      };
+      model.off("change:view", showView);
+      model.off("change:selected", showSelected);
+    };
+  }
+  var isEqual = (a, b) => flat(a) === flat(b);
+  function flat(value) {
+    const names = value !== null && typeof value === "object" ? Object.keys(value).sort() : null;
+    return JSON.stringify(value, names);
+  }
+  function selectedIn(explorer) {
+    const { selection, focused, doc, links } = explorer;
+    if (!selection.pinned.length) return {};
+    const stage = focused.id;
+    const { views: views2 } = doc.panes[stage];
+    const text = textOf(views2);
+    const isText = text !== void 0 && views2[explorer.chosenOf(stage)] === text;
+    const node = selection.pinned.find((thing) => links.kind[thing] !== "source");
+    return {
+      stage,
+      ...isText && selection.line !== null ? lineAt(text, stage, selection.line) : {},
+      ...node === void 0 ? {} : { node: links.label[node] }
+    };
+  }
+  function select(explorer, wanted) {
+    const { selection, doc, order, links } = explorer;
+    const { stage, kernel, line: line2, node } = wanted;
+    if (!stage) {
+      selection.clear();
+      return true;
+    }
+    if (!order.includes(stage)) return false;
+    const { views: views2 } = doc.panes[stage];
+    const text = textOf(views2);
+    if (text && (kernel || line2)) {
+      const at = placeOf(text, wanted);
+      if (at < 0) return false;
+      const { view } = explorer.show(stage, true, views2.indexOf(text));
+      view.goTo?.(at + 1);
+      if (!line2) selection.hold(thingsOf(text, wanted), at);
+      return true;
+    }
+    const thing = links.named(node, stage);
+    if (kernel || line2 || node && thing === void 0) return false;
+    explorer.show(stage, true);
+    selection.hold(thing === void 0 ? [] : [thing]);
+    return true;
+  }
+  var textOf = (views2) => views2.find((view) => view.kind === "text");
+  function kernelOf2(block, stage) {
+    return stage.endsWith(".code") ? block.title.split(" ")[0] : "";
+  }
+  function lineAt(text, stage, place) {
+    let before = 0;
+    for (const block of text.blocks) {
+      if (place < before + block.lines.length) {
+        const kernel = kernelOf2(block, stage);
+        return { ...kernel ? { kernel } : {}, line: (block.first || 1) + place - before };
+      }
+      before += block.lines.length;
+    }
+    return {};
+  }
+  function placeOf(text, { stage = "", kernel, line: line2 }) {
+    let before = 0;
+    for (const block of text.blocks) {
+      const within = line2 ? line2 - (block.first || 1) : 0;
+      const isHere = !kernel || kernelOf2(block, stage) === kernel;
+      if (isHere && within >= 0 && within < block.lines.length) return before + within;
+      before += block.lines.length;
+    }
+    return -1;
+  }
+  function thingsOf(text, { stage = "", kernel }) {
+    const block = text.blocks.find((each) => kernelOf2(each, stage) === kernel);
+    return [...new Set(block?.lines.flatMap((line2) => line2[1] || []))];
+  }
+
   // tabs.js
   function renderTabs(root, documents) {
     const panels = documents.map(() => html("div", { role: "tabpanel", hidden: true }));
@@ -3582,7 +3727,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     render({ model, el }) {
       const root = document.createElement("div");
       el.append(root);
-      render(root, model.get("document"), model.get("channel"));
+      return shareTraits(model, render(root, model.get("document"), model.get("channel")));
     }
   };
   return __toCommonJS(page_entry_exports);
