@@ -71,7 +71,7 @@ def test_a_wrong_selection_names_what_is_allowed(explorer, wanted, says) -> None
 
 def test_a_wrong_view_changes_nothing(explorer) -> None:
     explorer.view = CODE
-    with pytest.raises(traitlets.TraitError, match="did you mean 'g0.forward.loops'"):
+    with pytest.raises(traitlets.TraitError, match=r"did you mean 'g0.forward.loops'"):
         explorer.view = "g0.forward.lops"
     with pytest.raises(traitlets.TraitError, match="read-only"):
         explorer.value = {"stage": "source"}
@@ -157,11 +157,11 @@ def test_a_stepper_refuses_what_it_does_not_have(training) -> None:
     widget = training.steps().widget()
     with pytest.raises(UnknownName, match=r"Valid lines: 1 to \d+"):
         widget.selected = {"line": 999}
-    with pytest.raises(UnknownName, match="Valid views: g0.forward, g0.backward"):
+    with pytest.raises(UnknownName, match=r"Valid views: g0\.forward, g0\.backward"):
         widget.view = "g1.forward"
     with pytest.raises(UnknownName, match="Valid kernels: "):
         widget.selected = {"stage": "g0.forward", "kernel": "none"}
-    with pytest.raises(UnknownName, match="Valid keys: stage, kernel, line$"):
+    with pytest.raises(UnknownName, match=r"Valid keys: stage, kernel, line$"):
         widget.selected = {"node": "sin"}
     assert widget.selected == {} and widget._steps.done == []
 
