@@ -24,7 +24,7 @@ _HOMES = {
     "course_bars": "course.bars",
     "course_cells": "course.cells",
     "course_race": "traffic.race",
-    "mime_bundle": "home.mime_bundle",
+    "mime_bundle": "show.mime_bundle",
     "explorer_data": "mime.explorer_data",
     "close_explorers": "home.close_explorers",
     "annotated": "annotate.Annotated",

@@ -57,11 +57,9 @@ def connect(compilation: Compilation | StockCompilation, links: Links) -> Connec
     return None if live is None else live.Connection(compilation, links)
 
 
-def mime_bundle(compilation: Compilation) -> dict[str, Any] | None:
+def view_bundle(compilation: Compilation) -> dict[str, Any] | None:
     """For front ends where HTML cannot reach the kernel: the widget, and static HTML to save."""
-    if compilation.call is None or not in_kernel() or not wants_view():
-        return None
-    live = in_notebook("live")
+    live = in_notebook("live") if compilation.call is not None else None
     return None if live is None else live.bundle(compilation)
 
 

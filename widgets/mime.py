@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from inductor_lab.compiler.records import Record
@@ -24,6 +25,11 @@ FORMAT = "inductor_lab explorer"
 
 def explorer_data(compilation: Record | StockCompilation) -> dict[str, Any]:
     """The explorer of a compilation, as the value of the MIME type."""
-    text = json.dumps(packed(document(compilation)), separators=(",", ":"))
+    return packed_data(packed(document(compilation)))
+
+
+def packed_data(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for a packed document."""
+    text = json.dumps(shown, separators=(",", ":"))
     data = base64.b64encode(gzip.compress(text.encode("ascii"), mtime=0)).decode("ascii")
     return {"format": FORMAT, "version": VERSION, "gzip": data}

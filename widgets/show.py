@@ -36,10 +36,12 @@ from inductor_lab.widgets import bench, debug
 from inductor_lab.widgets.ablation import ablation_html
 from inductor_lab.widgets.advice import advice_html
 from inductor_lab.widgets.compare import comparison_panes, verdict
-from inductor_lab.widgets.home import connect
+from inductor_lab.widgets.home import connect, in_kernel, view_bundle, wants_view
 from inductor_lab.widgets.markup import written
+from inductor_lab.widgets.mime import MIME_TYPE, packed_data
 from inductor_lab.widgets.model import linked_document
-from inductor_lab.widgets.page import document_for_html, script, style
+from inductor_lab.widgets.pack import packed
+from inductor_lab.widgets.page import document_for_html, json_for_html, script, style
 from inductor_lab.widgets.partial import partial_html
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import picture_of, static_pictures
@@ -95,11 +97,30 @@ def _code(code: Code) -> str:
 
 def _explorer(compilation: Compilation | StockCompilation) -> str:
     """The explorer; it contains its plain form for pages without scripts."""
+    return _explorer_with(compilation)[0]
+
+
+def _explorer_with(compilation: Compilation | StockCompilation) -> tuple[str, dict[str, Any]]:
+    """The explorer as HTML, and its packed document."""
     shown, links = linked_document(compilation)
     connection = connect(compilation, links)
     channel = json.dumps(connection.channel if connection else None)
     pictures = static_pictures(compilation) if isinstance(compilation, Compilation) else ()
-    return explorer_html(shown, channel, pictures)
+    data = packed(shown)
+    return explorer_html(shown, channel, pictures, data), data
+
+
+def mime_bundle(compilation: Compilation | StockCompilation) -> dict[str, Any] | None:
+    """The output of a notebook: HTML, and data that our JupyterLab extension shows without trust.
+
+    Where a front end isolates HTML: a widget, and static HTML (`home.view_bundle`).
+    """
+    if not in_kernel():
+        return None
+    if wants_view():
+        return view_bundle(compilation) if isinstance(compilation, Compilation) else None
+    page, data = _explorer_with(compilation)
+    return {"text/html": page, MIME_TYPE: packed_data(data)}
 
 
 def _explorers(several: Explorers) -> str:
@@ -133,16 +154,20 @@ def _comparison(comparison: Comparison) -> str:
 
 
 def explorer_html(
-    shown: Mapping[str, Any], channel: str = "null", pictures: Iterable[tuple[str, str]] = ()
+    shown: Mapping[str, Any],
+    channel: str = "null",
+    pictures: Iterable[tuple[str, str]] = (),
+    data: Mapping[str, Any] | None = None,
 ) -> str:
-    """A document as HTML for a cell's output; `channel` is a JavaScript literal."""
+    """A document as HTML for a cell's output; `channel` is a JavaScript literal, `data` the packed
+    document."""
     name = f"lab-{secrets.token_hex(6)}"
     plain = f"<style>{STYLE}</style>{plain_document(shown, pictures)}"
     return (
         f'<style>{style()}</style><div id="{name}">{plain}</div>'
         f'<script type="module">\n{script()}\n'
         f'render(document.getElementById("{name}"), '
-        f"{document_for_html(shown)}, {channel});\n</script>"
+        f"{json_for_html(data or packed(shown))}, {channel});\n</script>"
     )
 
 

@@ -20,6 +20,7 @@ from inductor_lab.compiler.base.display import (
     bytes_text,
     counted,
     live_widget,
+    mime_bundle,
     write_report,
 )
 from inductor_lab.compiler.base.observer import Phase
@@ -294,6 +295,9 @@ class StockCompilation(Shown, HasWidget):
         """The share of kernel statements that are linked to a user's line, 0 to 1."""
         total, linked = self.statements
         return linked / total if total else 1.0
+
+    def _repr_mimebundle_(self, **more: Any) -> dict[str, Any] | None:
+        return mime_bundle(self)
 
     def __repr__(self) -> str:
         graphs = counted(len(self.graphs), "graph")

@@ -83,6 +83,8 @@ def test_two_cells_draw_the_explorer(notebook):
     assert "pythagoras" in notebook.inner_text(".lab-header h1")
     assert notebook.locator(f"{SCHEDULE} .lab-node").count() >= 3
     assert "Error displaying widget" not in notebook.inner_text(".jp-Notebook")
+    # an output of this session is trusted: its HTML, and not the frame of the extension
+    assert notebook.locator(".jp-OutputArea-output iframe").count() == 0
 
 
 def test_hovering_a_line_highlights_related_code(notebook):
