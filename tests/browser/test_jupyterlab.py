@@ -33,20 +33,6 @@ CELLS = (
     "lab.load('trained.lab.json').widget()",
     "_lab.steps()",
     "import inductor_lab as lab\nlab.inspect(pythagoras, torch.randn(100), compiler='stock')",
-    "import ipywidgets\n"
-    "shown = lab.inspect(pythagoras, torch.randn(100)).widget()\n"
-    "seen = []\n"
-    "shown.observe(lambda change: seen.append(change['new']), 'selected')\n"
-    "linked = ipywidgets.Text()\n"
-    "ipywidgets.jslink((shown, 'view'), (linked, 'value'))\n"
-    "ipywidgets.VBox([linked, shown])",
-    "print(seen[-1], shown.view)\n"
-    "shown.selected = {'stage': 'g0.forward.graph', 'node': 'cos'}",
-    "try:\n"
-    "    shown.view = 'g0.forward.lops'\n"
-    "except lab.LabError as error:\n"
-    "    print(error)\n"
-    "shown.view = 'g0.forward.loops'",
 )
 CODE_PANE = "g0.forward.code"
 SOURCE, CODE = '.lab-pane[data-pane="source"]', f'.lab-pane[data-pane="{CODE_PANE}"]'
@@ -266,40 +252,3 @@ def test_an_explorer_of_stock_measures_the_memory_of_its_step(notebook):
     pane = explorer.locator('.lab-pane[data-pane="step_memory"]')
     pane.locator("svg.lab-chart .curve").nth(2).wait_for(state="attached")
     assert "stock" in pane.locator("tbody tr").nth(1).inner_text()
-
-
-def run_cell(notebook, number: int):
-    """Run a cell, counted from 1, and return it."""
-    notebook.keyboard.press("Escape")
-    notebook.click(f".jp-Cell >> nth={number - 1}")
-    notebook.keyboard.press("Shift+Enter")
-    notebook.wait_for_selector(f".jp-Cell:nth-child({number}) .jp-OutputArea-output")
-    return notebook.locator(f".jp-Cell:nth-child({number})")
-
-
-def test_programs_read_and_set_what_the_explorer_shows(notebook):
-    cell = run_cell(notebook, 7)
-    explorer = cell.locator(".lab-explorer")
-    explorer.locator(f"{SOURCE} .lab-line >> text=one = torch.sin").click()
-    said = run_cell(notebook, 8).locator(".jp-OutputArea-output").inner_text()
-    line = re.fullmatch(r"{'stage': 'source', 'line': (\d+)} source", said.strip())
-    assert line and explorer.locator(f"{SOURCE} .lab-line.lit .lab-no").inner_text() == line[1]
-    lit = explorer.locator('.lab-pane[data-pane="g0.forward.graph"] .lab-node.lit')
-    lit.first.wait_for()
-    assert any("cos" in text for text in lit.all_inner_texts())
-    assert not any("sin" in text for text in lit.all_inner_texts())
-    linked = cell.locator("input[type=text]")
-    assert linked.input_value() == "g0.forward.graph"
-
-
-def test_a_wrong_view_is_refused_and_the_explorer_stays(notebook):
-    said = run_cell(notebook, 9).locator(".jp-OutputArea-output").inner_text()
-    assert "unknown view 'g0.forward.lops'; did you mean 'g0.forward.loops'?" in said
-    assert "Valid views: source" in said
-    explorer = notebook.locator(".jp-Cell:nth-child(7) .lab-explorer")
-    explorer.locator('.lab-pane.focused[data-pane="g0.forward.loops"]').wait_for()
-    linked = notebook.locator(".jp-Cell:nth-child(7) input[type=text]")
-    assert linked.input_value() == "g0.forward.loops"
-    linked.fill("g0.forward.code")
-    linked.press("Enter")
-    explorer.locator(f'.lab-pane.focused[data-pane="{CODE_PANE}"]').wait_for()
