@@ -117,7 +117,11 @@ def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
         yield address, folder
     finally:
         server.terminate()
-        server.wait(60)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:  # an extension of the server that is installed here
+            server.kill()
+            server.wait()
 
 
 def wait_for(url: str, server: subprocess.Popen) -> None:
