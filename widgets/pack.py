@@ -20,16 +20,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 LINES = "~|"
 FORM = "~#"
 NAMES = "~:"
 RUNS = "~*"
+MARK = 5
+"""Bytes of JSON of one of these first elements, with its comma."""
 NUMBER = re.compile(r"(?<!\d)(?:0|[1-9]\d{0,8})(?!\d)")
 """Integers in the notation of JSON."""
 REFERENCE = 6
 """Approximate size of a reference with its comma, in bytes of JSON."""
+LIST, SCALAR = 2, 3
+"""The same of brackets, and of a number or a constant."""
 SHORT = 18
 """Shorter texts are not encoded: a template with its numbers would not be shorter."""
 
@@ -77,35 +82,47 @@ def unpacked(packed: dict[str, Any]) -> Any:
 
 
 class _Packer:
-    """Gives equal values the same number, counts them, and shares those that save space."""
+    """Gives equal values the same number, counts them, and shares those that save space.
+
+    The number of a value is None if it contains an object.  `_seen` has the numbers of the lists
+    and objects of the document, by `id`, so that a list that is shared already is not read again.
+    """
 
     def __init__(self) -> None:
         self.shared: list[Any] = []
         self._places: dict[int | None, str] = {}
         self._numbers: dict[Any, int] = {}
         self._counts: Counter[int] = Counter()
+        self._seen: dict[int, int | None] = {}
 
     def count(self, value: Any) -> int | None:
-        """Count the occurrences of each text, list and set of keys.
-
-        Returns the value's number; None if it contains an object.
-        """
-        if isinstance(value, dict):
-            parts = [self.count(list(value)), *map(self.count, value.values())]
+        """Count the occurrences of each text, list and set of keys; returns the value's number."""
+        if isinstance(value, str):
+            return self._counted_text(value)
+        if isinstance(value, list):
+            parts = value if _is_numbers(value) else [*map(self.count, value)]
+        elif isinstance(value, dict):
+            parts = [self._counted_names(value), *map(self.count, value.values())]
             if not _is_shared(value):
                 return None
-            number = self._number(value, parts)
-            self._counts[number or 0] += 1
-            return number
-        if isinstance(value, str):
-            number = self._number(value, [])
-            if not self._counts[number or 0]:  # later occurrences become references
-                for part in _parts(value):
-                    self.count(part)
         else:
-            number = self._number(value, [self.count(part) for part in _parts(value)])
-        if number is not None and isinstance(value, str | list):
+            return self._number(value)
+        number = self._seen[id(value)] = self._number_of_parts(value, parts)
+        if number is not None:
             self._counts[number] += 1
+        return number
+
+    def _counted_names(self, value: dict[str, Any]) -> int:
+        number = self._number_of_parts([], [*map(self._counted_text, value)]) or 0
+        self._counts[number] += 1
+        return number
+
+    def _counted_text(self, value: str) -> int:
+        number = self._number(value)
+        if not self._counts[number]:  # later occurrences become references
+            for part in _parts(value):
+                self.count(part)
+        self._counts[number] += 1
         return number
 
     def place_texts(self) -> None:
@@ -116,73 +133,93 @@ class _Packer:
 
     def made(self, value: Any) -> Any:
         """The encoded value, or a reference to it."""
-        return self._made(value)[1]
+        return self._made(value)[0]
 
-    def _made(self, value: Any) -> tuple[int | None, Any]:
-        """The value's number, and the encoded value."""
+    def _made(self, value: Any) -> tuple[Any, int]:
+        """The encoded value, or a reference to it, and its size."""
+        if isinstance(value, str):
+            return self._shared(self._number(value), lambda: self._text(value))
+        if isinstance(value, list):
+            return self._shared(self._seen[id(value)], lambda: self._list(value))
         if isinstance(value, dict):
-            if not _is_shared(value):
-                return None, self._object(value)
-            inner = [self._made(list(value))[0], *(self._made(v)[0] for v in value.values())]
-            number = self._number(value, inner)
-            if number in self._places:
-                return number, f"~{self._places[number]}"
-            return number, self._placed(number, self._object(value))
-        if isinstance(value, str):
-            number = self._number(value, [])
-            if number in self._places:
-                return number, f"~{self._places[number]}"
-        parts = [self._made(part) for part in _parts(value)]
-        number = self._number(value, [part[0] for part in parts])
-        if number in self._places:
-            return number, f"~{self._places[number]}"
-        made: Any = [part[1] for part in parts]
-        if isinstance(value, str):
-            made = self._text(value, made)
-        elif isinstance(value, list):
-            made = _runs(made, [part[0] for part in parts])
-        else:
-            return number, value
-        return number, self._placed(number, made)
+            if _is_shared(value):
+                return self._shared(self._seen[id(value)], lambda: self._object(value))
+            return self._object(value)
+        return value, SCALAR
 
-    def _placed(self, number: int | None, made: Any) -> Any:
+    def _shared(
+        self, number: int | None, make: Callable[[], tuple[Any, int]]
+    ) -> tuple[Any, int]:
         """A reference if that saves space, otherwise the value itself."""
-        times, size = self._counts[number or 0], _size(made)
+        if number in self._places:
+            return _reference(self._places[number])
+        made, size = make()
+        times = self._counts[number] if number is not None else 0
         if number is None or times * size <= size + times * REFERENCE:
-            return made
+            return made, size
         self._places[number] = _digits(len(self.shared))
         self.shared.append(made)
-        return f"~{self._places[number]}"
+        return _reference(self._places[number])
 
-    def _text(self, value: str, made: list[Any]) -> Any:
+    def _list(self, value: list[Any]) -> tuple[Any, int]:
+        if _is_numbers(value):
+            return _runs(value, value, LIST + (SCALAR + 1) * len(value))
+        parts = [*map(self._made, value)]
+        size = LIST + sum(part[1] + 1 for part in parts)
+        return _runs([part[0] for part in parts], [*map(self._known, value)], size)
+
+    def _known(self, value: Any) -> int | None:
+        """The number of a value that was counted."""
+        if isinstance(value, list | dict):
+            return self._seen.get(id(value))
+        return self._number(value)
+
+    def _text(self, value: str) -> tuple[Any, int]:
         """Encode a text by lines or by template if parts are shared; otherwise unchanged."""
+        parts = [*map(self._made, _parts(value))]
+        made, size = [part[0] for part in parts], LIST + sum(part[1] + 1 for part in parts)
         if "\n" in value:
-            return [LINES, *made]
-        by_form = [FORM, *made]
-        if made and made[0][:1] == "~" and made[0][1:2] != "~" and _size(by_form) < len(value):
-            return by_form
-        return f"~{value}" if value.startswith("~") else value
+            return [LINES, *made], size + MARK
+        if made and made[0][:1] == "~" and made[0][1:2] != "~" and size + MARK < len(value):
+            return [FORM, *made], size + MARK
+        plain = f"~{value}" if value.startswith("~") else value
+        return plain, len(plain) + 2
 
-    def _object(self, value: dict[str, Any]) -> Any:
+    def _object(self, value: dict[str, Any]) -> tuple[Any, int]:
         """Encode an object by a reference to its keys, if they are shared, and its values."""
-        names = list(value)
-        inside = [self.made(inner) for inner in value.values()]
-        place = self.made(names)
+        inside = [*map(self._made, value.values())]
+        names = self._number_of_parts([], [*map(self._number, value)])
+        place, _ = self._shared(names, lambda: self._name_list(value))
+        size = LIST + sum(part[1] + 1 for part in inside)
         if isinstance(place, list):
-            return dict(zip(names, inside, strict=True))
-        return [f"{NAMES}{place[1:]}", *inside]
+            named = sum(self._made(name)[1] + 1 for name in value)
+            made = {name: part[0] for name, part in zip(value, inside, strict=True)}
+            return made, size + named
+        key = f"{NAMES}{place[1:]}"
+        return [key, *(part[0] for part in inside)], size + len(key) + 3
 
-    def _number(self, value: Any, parts: list[int | None]) -> int | None:
-        """A number that is equal for equal values of one type; None if it contains an object."""
+    def _name_list(self, value: dict[str, Any]) -> tuple[Any, int]:
+        parts = [*map(self._made, value)]
+        size = LIST + sum(part[1] + 1 for part in parts)
+        return _runs([part[0] for part in parts], [*map(self._number, value)], size)
+
+    def _number(self, value: Any) -> int:
+        """A number that is equal for equal texts, numbers and constants of one type."""
         if type(value) is int and value >= 0:
             return ~value  # the many numbers of things need no table
-        if isinstance(value, list | dict):
-            if None in parts:
-                return None
-            key: Any = ("{}" if isinstance(value, dict) else "[]", *parts)
-        else:
-            key = (type(value), value)
-        return self._numbers.setdefault(key, len(self._numbers) + 1)
+        return self._numbers.setdefault((type(value), value), len(self._numbers) + 1)
+
+    def _number_of_parts(self, value: Any, parts: Sequence[int | None]) -> int | None:
+        """The same for a list or an object, by the numbers of its parts."""
+        if None in parts:
+            return None
+        kind = "{}" if isinstance(value, dict) else "0" if parts is value else "[]"
+        return self._numbers.setdefault((kind, *parts), len(self._numbers) + 1)
+
+
+def _is_numbers(value: list[Any]) -> bool:
+    """Has a list only integers?  There are many of them: the things of each line."""
+    return set(map(type, value)) == {int}
 
 
 def _is_shared(value: dict[str, Any]) -> bool:
@@ -208,21 +245,26 @@ def _parts(value: Any) -> list[Any]:
     return [NUMBER.sub("~", value), *map(int, numbers)] if numbers else []
 
 
-def _runs(made: list[Any], numbers: list[int | None]) -> list[Any]:
-    """Run-length encode a list if that saves space; equal parts have equal `numbers`."""
+def _runs(made: list[Any], numbers: Sequence[int | None], size: int) -> tuple[list[Any], int]:
+    """Run-length encode a list if that saves space, and its size; equal parts have equal
+    `numbers`."""
     found: list[Any] = [RUNS]
     for at, (part, number) in enumerate(zip(made, numbers, strict=True)):
         if at and number is not None and number == numbers[at - 1]:
             found[-1] += 1
         else:
             found += [part, 1]
-    return found if 2 * len(found) < len(made) else made
+    return (found, _size(found)) if 2 * len(found) < len(made) else (made, size)
+
+
+def _reference(place: str) -> tuple[str, int]:
+    return f"~{place}", len(place) + 3
 
 
 def _size(made: Any) -> int:
     """Approximate size in bytes of JSON."""
     if isinstance(made, list):
-        return 2 + sum(_size(inner) + 1 for inner in made)
+        return LIST + sum(_size(inner) + 1 for inner in made)
     if isinstance(made, dict):
-        return 2 + sum(_size(name) + _size(inner) + 2 for name, inner in made.items())
-    return len(made) + 2 if isinstance(made, str) else 3
+        return LIST + sum(_size(name) + _size(inner) + 2 for name, inner in made.items())
+    return len(made) + 2 if isinstance(made, str) else SCALAR

@@ -38,6 +38,9 @@ from inductor_lab.widgets.shapes import (
 if TYPE_CHECKING:
     from inductor_lab.compiler.records import CompiledPart
 
+Opcode: TypeAlias = tuple[str, int, int, int, int]
+"""Of difflib: what to do with which lines of the old and the new text."""
+
 CONTEXT = 3
 ONE_LINE, MANY_LINES = 24, 60
 """Characters: maximum length of a name that is not wrapped, and of a text in a narrow column."""
@@ -238,8 +241,7 @@ def diff_lines(before: Sequence[ShownLine], after: Sequence[ShownLine]) -> list[
     """A diff with some lines of context; `-` lines are old, `+` lines are new."""
     old, new = [line[0] for line in before], [line[0] for line in after]
     shown: list[ShownLine] = []
-    matcher = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
-    for hunk in matcher.get_grouped_opcodes(CONTEXT):
+    for hunk in _hunks(old, new):
         if shown:
             shown.append(["⋯", [], "@"])
         for tag, a0, a1, b0, b1 in hunk:
@@ -249,6 +251,24 @@ def diff_lines(before: Sequence[ShownLine], after: Sequence[ShownLine]) -> list[
                 shown += [_marked(line, "-") for line in before[a0:a1]]
                 shown += [_marked(line, "+") for line in after[b0:b1]]
     return shown
+
+
+def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[Sequence[Opcode]]:
+    """The groups of opcodes of difflib.  Equal lines at both ends are found first, since difflib
+    takes quadratic time."""
+    shorter = min(len(old), len(new))
+    first = next((n for n in range(shorter) if old[n] != new[n]), shorter)
+    rest = shorter - first
+    last = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
+    a, b = len(old) - last, len(new) - last
+    inner = difflib.SequenceMatcher(a=old[first:a], b=new[first:b], autojunk=False).get_opcodes()
+    whole = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
+    whole.opcodes = [
+        *([("equal", 0, first, 0, first)] if first else []),
+        *((tag, *(first + place for place in places)) for tag, *places in inner),
+        *([("equal", a, len(old), b, len(new))] if last else []),
+    ]
+    return iter(whole.get_grouped_opcodes(CONTEXT))
 
 
 def _marked(line: ShownLine, mark: str) -> ShownLine:

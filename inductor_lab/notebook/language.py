@@ -54,7 +54,7 @@ def say(text: str, /, **values: Any) -> str:
 
     A text that is not in the table is returned unchanged: a name, a number, or a translated text.
     """
-    if language() == "zh":
+    if _NOW[0] == "zh":  # called for each row of a table
         text = _chinese().get(text, text)
     return text.format(**values) if values else text
 
@@ -64,7 +64,7 @@ def translate(sentence: str) -> str:
 
     A sentence that is not in the table is returned unchanged.
     """
-    return _translated(sentence) if language() == "zh" else sentence
+    return _translated(sentence) if _NOW[0] == "zh" else sentence
 
 
 class Spoken(TypedDict, total=False):

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from inductor_lab.compiler.base.display import bytes_text, counted
 from inductor_lab.compiler.ir.expr import NO_ORIGINS
-from inductor_lab.compiler.ir.program import ExternCall, Nest
+from inductor_lab.compiler.ir.program import ExternCall, LoopProgram, Nest
 from inductor_lab.compiler.ir.text import TextLine, axes_text, extern_lines, nest_lines
 from inductor_lab.compiler.schedule.schedule import Cost, Decision, Group, MemoryPlan, Schedule
 
@@ -43,31 +43,39 @@ def schedule_lines(schedule: Schedule) -> tuple[TextLine, ...]:
         (f"unfused: {cost_text(schedule.before)}", NO_ORIGINS),
         (f"fused:   {cost_text(schedule.after)}", NO_ORIGINS),
     ]
+    position = positions(schedule.program)
     for step in schedule.steps:
         lines.append(("", NO_ORIGINS))
         if isinstance(step, ExternCall):
             lines.extend(extern_lines(step, schedule.program.buffers))
         else:
-            lines.extend(group_lines(step, schedule))
+            lines.extend(group_lines(step, schedule, position))
     lines.append(("", NO_ORIGINS))
     lines.extend((text, NO_ORIGINS) for text in memory_lines(schedule.memory))
     return tuple(lines)
 
 
-def group_lines(group: Group, schedule: Schedule) -> Iterable[TextLine]:
+def positions(program: LoopProgram) -> dict[str, int]:
+    """The position of each nest in the program, by the name of its buffer."""
+    return {nest.buffer: number for number, nest in enumerate(program.nests)}
+
+
+def group_lines(
+    group: Group, schedule: Schedule, position: Mapping[str, int]
+) -> Iterable[TextLine]:
     """One group: its name and outer axes, then its nests in program order with the role of each."""
     if group.combined:
         parts = counted(len(group.combined), "part")
         head = f"{group.name}  # {parts}, {cost_text(group.cost)}"
         yield head, group.origins
         for part in group.combined:
-            yield from ((f"  {text}", origins) for text, origins in group_lines(part, schedule))
+            inner = group_lines(part, schedule, position)
+            yield from ((f"  {text}", origins) for text, origins in inner)
         return
     points = axes_text(group.axes)
     if group.in_parts is not None:
         points += f" by {axes_text(group.in_parts.axes)}"
     yield f"{group.name}({points})  # {cost_text(group.cost)}", group.origins
-    position = {nest.buffer: number for number, nest in enumerate(schedule.program.nests)}
     for role, nest in nests_with_roles(group, position):
         for count, (text, origins) in enumerate(
             nest_lines(nest, schedule.program.buffers.get(nest.buffer))
