@@ -4,7 +4,7 @@ import { html, svg } from "./dom.js";
 
 /** @import { Branch, Make, Tree } from "./types.d.ts" */
 
-/** Elements that load or open something.  No view has one, so a document that does is not ours. */
+/** Elements that load or open something.  No view has one; another document may. */
 const ACTIVE = /^(a|area|base|embed|form|iframe|link|meta|object|script)$/i;
 
 const HTML = /** @type {Make} */ (html);

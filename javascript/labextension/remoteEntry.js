@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources c19f736f6b0f8d7e.
+// Made by `npm run build` in javascript, from sources e3f24b81194ee5a5.
 "use strict";
 (() => {
   // dom.js

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,11 +19,12 @@ SOURCE = '.lab-pane[data-pane="source"]'
 
 
 @pytest.fixture(scope="module")
-def page(browser: Any) -> Iterator[Any]:
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    program = shutil.copy(PROGRAM, tmp_path_factory.mktemp("marimo"))  # it writes next to it
     paths = filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))
     port = free_port()
     server = subprocess.Popen(
-        [sys.executable, "-m", "marimo", "run", str(PROGRAM), "--headless", "--no-token",
+        [sys.executable, "-m", "marimo", "run", program, "--headless", "--no-token",
          "--host", "127.0.0.1", "--port", str(port)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

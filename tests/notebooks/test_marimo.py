@@ -6,6 +6,7 @@ tests/browser/test_marimo.py looks at them in Chromium.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -47,7 +48,8 @@ def test_a_notebook_of_ours_runs_in_marimo(tmp_path: Path) -> None:
 
 
 def test_every_result_is_a_widget_and_other_cells_react(tmp_path: Path) -> None:
-    text = exported(PROGRAM, tmp_path / "reactive.html")
+    program = shutil.copy(PROGRAM, tmp_path)  # marimo writes a folder next to it
+    text = exported(Path(program), tmp_path / "reactive.html")
     assert text.count("<marimo-anywidget") == 5
     assert "selected {} in source" in text and "selected row {}" in text
     assert "<iframe" not in text, "HTML with a script would be shown in a frame of its own"

@@ -25,8 +25,10 @@ from inductor_lab.widgets.words import glossary, words
 
 ROOT = Path(__file__).parents[2]
 OTHER_PAGES = ("bench", "bench_entry", "debug")
+BEFORE_A_DOCUMENT = ("frame", "jupyterlab_entry", "mime")
+"""The JupyterLab extension: errors of a file that has no language yet, or is damaged."""
 JAVASCRIPT = [path for path in sorted((ROOT / "javascript").glob("*.js"))
-              if path.stem not in OTHER_PAGES]  # fmt: skip
+              if path.stem not in (*OTHER_PAGES, *BEFORE_A_DOCUMENT)]  # fmt: skip
 DOCUMENT = [ROOT / "widgets" / f"{name}.py" for name in (
     "bench_pane", "budget", "compare", "graphs", "guards", "ladder", "lesson", "lesson_diff",
     "memory", "memory_pane", "model", "parts", "picture", "replayed", "split", "stock",
