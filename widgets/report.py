@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inductor_lab.compiler.base.display import write_text
+from inductor_lab.compiler.base.garbage import no_collection
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.model import add_group, linked_document
@@ -27,6 +28,7 @@ render(
 </script>"""
 
 
+@no_collection()  # millions of new objects, none of them garbage
 def report_html(
     compilation: Compilation | StockCompilation, ladder: str | None = None, assembly: bool = False
 ) -> str:
