@@ -256,7 +256,7 @@ class Product(_Rung):
         return blocks(case.columns, case.block), blocks(case.rows, case.block)
 
 
-@exercise("14.8", "Flash attention", "Flash attention", points=4, limit=90.0)
+@exercise("14.8", "Flash attention", "分块注意力：flash attention", points=4, limit=90.0)
 class FlashAttention(_Rung):
     """`attention(q, k, v, out, length, inner, scale, BLOCK, WIDTH)`: a block of queries for each
     program; keys and values are loaded once for each block of queries."""
