@@ -24,7 +24,11 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 myst_heading_anchors = 4
 # A public name is documented where it is offered, and where it is defined.
-suppress_warnings = ["misc.highlighting_failure", "ref.python"]
+suppress_warnings = [
+    "misc.highlighting_failure",
+    "ref.python",
+    "mystnb.unknown_mime_type",  # the explorer's data for JupyterLab, next to its HTML
+]
 nb_execution_mode = os.environ["INDUCTOR_LAB_SITE_EXECUTION"]
 nb_execution_cache_path = os.environ["INDUCTOR_LAB_SITE_CACHE"]
 nb_execution_excludepatterns = [p for p in os.environ["INDUCTOR_LAB_SITE_SPARED"].split(",") if p]
