@@ -262,7 +262,7 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[Sequence[Opcode]]
     last = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
     a, b = len(old) - last, len(new) - last
     inner = difflib.SequenceMatcher(a=old[first:a], b=new[first:b], autojunk=False).get_opcodes()
-    whole = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
+    whole: Any = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
     whole.opcodes = [
         *([("equal", 0, first, 0, first)] if first else []),
         *((tag, *(first + place for place in places)) for tag, *places in inner),
