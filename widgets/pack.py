@@ -189,7 +189,7 @@ class _Packer:
         """Encode an object by a reference to its keys, if they are shared, and its values."""
         inside = [*map(self._made, value.values())]
         names = self._number_of_parts([], [*map(self._number, value)])
-        place, _ = self._shared(names, lambda: self._name_list(value))
+        place, _ = self._shared(names, lambda: self._list([*value]))
         size = LIST + sum(part[1] + 1 for part in inside)
         if isinstance(place, list):
             named = sum(self._made(name)[1] + 1 for name in value)
@@ -197,11 +197,6 @@ class _Packer:
             return made, size + named
         key = f"{NAMES}{place[1:]}"
         return [key, *(part[0] for part in inside)], size + len(key) + 3
-
-    def _name_list(self, value: dict[str, Any]) -> tuple[Any, int]:
-        parts = [*map(self._made, value)]
-        size = LIST + sum(part[1] + 1 for part in parts)
-        return _runs([part[0] for part in parts], [*map(self._number, value)], size)
 
     def _number(self, value: Any) -> int:
         """A number that is equal for equal texts, numbers and constants of one type."""

@@ -100,13 +100,11 @@ def _glance(given: argparse.Namespace) -> str:
 
 
 def _league(given: argparse.Namespace) -> str:
-    from inductor_lab.course.capstone.command import read_secret
+    from inductor_lab.course.capstone.command import secret_of
     from inductor_lab.course.league import league, table
 
     language(given.language)
-    secret = "" if given.secret is None else read_secret(given.secret)
-    hidden = [] if given.secret is None else [given.secret.resolve().parent]
-    return table(given.name, league(given.name, given.folder, secret, hidden))
+    return table(given.name, league(given.name, given.folder, *secret_of(given.secret)))
 
 
 def _capstone(given: argparse.Namespace) -> str:

@@ -18,10 +18,10 @@ from typing import Any
 from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
 from inductor_lab.course.exercise import exercises, in_order
 from inductor_lab.course.language import language, say
+from inductor_lab.course.nbgrader import CHECK
 
 KEPT = "inductor_lab"
 """In the metadata of a check's output: the message and the case of its verdict."""
-_CHECK = re.compile(r'course\.check\("([\d.]+)", \w+\)')
 _DETAILS = re.compile(r"`[^`]*`|'[^']*'|\[[^\]]*\]|\([^)]*\)|[-+]?\d[\d.,e+-]*|\b[a-z]\d*\b")
 
 
@@ -121,7 +121,7 @@ def _answers(path: Path) -> Iterator[Answer]:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         for cell in cells:
             source = cell["source"]
-            check = _CHECK.search("".join(source) if isinstance(source, list) else source)
+            check = CHECK.search("".join(source) if isinstance(source, list) else source)
             if check and check[1] in exercises() and cell["cell_type"] == "code":
                 yield _answer(path.parts[-3], check[1], cell["outputs"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as problem:

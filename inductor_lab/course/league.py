@@ -36,7 +36,7 @@ from inductor_lab.course.capstone.programs import (
 )
 from inductor_lab.course.exercise import expected, explained
 from inductor_lab.course.grading import Grader
-from inductor_lab.course.labs.cpp import Transposed, transposed_misses
+from inductor_lab.course.labs.cpp import Transposed, transposed_misses, wrong_tile
 from inductor_lab.course.labs.memory import works
 from inductor_lab.course.language import say
 from inductor_lab.debug.isolate import run_isolated
@@ -156,9 +156,9 @@ def _matrices(draw: random.Random) -> Iterator[Transposed]:
 def _tiled(tile_sizes: Any, case: Transposed) -> Score:
     """`tile_sizes(rows, columns, lines, line)`: as in exercise 6.5."""
     found = tile_sizes(case.rows, case.columns, case.lines, case.line)
-    wrong = expected(tuple, found)
-    if wrong or len(found) != 2 or not all(type(side) is int and side > 0 for side in found):
-        raise Disqualified(wrong or say("a tile has two sides, of 1 or more, not {f}", f=found))
+    wrong = wrong_tile(found)
+    if wrong:
+        raise Disqualified(wrong)
     return (transposed_misses(case, found),)
 
 

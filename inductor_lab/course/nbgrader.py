@@ -43,7 +43,8 @@ c.Judge.hidden = []
 '''
 SECRET = "secret_seed"
 """The file with a course's secret, next to its configuration."""
-_CHECK = re.compile(r'course\.check\("([\d.]+)", (\w+)\)')
+CHECK = re.compile(r'course\.check\("([\d.]+)", (\w+)\)')
+"""A call of the check: the exercise, and what the student called the solution."""
 
 
 def export(folder: Path, into: Path, language: Language) -> list[Path]:
@@ -68,7 +69,7 @@ def export(folder: Path, into: Path, language: Language) -> list[Path]:
 
 def assignment(lab: Source, language: Language) -> str:
     """The teacher's notebook of a lab, with solutions and nbgrader's metadata for each cell."""
-    checked = sorted(found[1] for block in lab.blocks if (found := _CHECK.fullmatch(block.text)))
+    checked = sorted(found[1] for block in lab.blocks if (found := CHECK.fullmatch(block.text)))
     wanted = sorted(name for name in exercises() if name.startswith(f"{lab.number}."))
     if checked != wanted:
         what = f"it checks {', '.join(checked)}; the exercises are {', '.join(wanted)}"
@@ -84,7 +85,7 @@ def _cells(blocks: tuple[Block, ...], language: Language) -> Iterator[Cell]:
         elif block.kind == "solution":
             text = f"{stub}\n### BEGIN SOLUTION\n{block.text}\n### END SOLUTION"
             yield Cell("code", text, _about(f"answer-{number}", "solution"))
-        elif found := _CHECK.fullmatch(block.text):
+        elif found := CHECK.fullmatch(block.text):
             name, solution = found.groups()
             text = f'display(verdict := course.check("{name}", {solution}))\nverdict.points'
             about = _about(f"check-{name.replace('.', '-')}", "grade", "locked")

@@ -22,10 +22,9 @@ from inductor_lab.course.exercise import exercises
 from inductor_lab.course.glance import KEPT
 from inductor_lab.course.grading import Grader
 from inductor_lab.course.language import language
-from inductor_lab.course.nbgrader import SECRET
+from inductor_lab.course.nbgrader import CHECK, SECRET
 from inductor_lab.course.scores import Board
 
-_CHECK = re.compile(r'course\.check\("([\d.]+)", (\w+)\)')
 _BOARD = re.compile(r"course\.board\((\d+)\)")
 _SPEAKS = re.compile(r'^course\.speak\("(\w+)"\)$', re.MULTILINE)
 
@@ -89,7 +88,7 @@ def _is_check(cell: Any) -> bool:
 
 def _judge(grader: Grader, cell: Any, before: list[str], verdicts: dict[str, Verdict]) -> None:
     """Grade one check: a cell without our own source, or twice there, earns nothing."""
-    found = _CHECK.search(cell.source)
+    found = CHECK.search(cell.source)
     if found is None or found[1] not in exercises() or found[1] in verdicts:
         cell.outputs = _outputs("", 0)
         return

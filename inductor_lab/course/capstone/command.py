@@ -50,19 +50,23 @@ def checked(words: Sequence[str], secret: Path | None, refuse_copies: bool,
     wanted = [step_named(word) for word in words if not Path(word, PACKAGE).is_dir()]
     folder = folders[0] if folders else Path()
     points = 0
-    seed, hidden = ("", ()) if secret is None else (read_secret(secret), (secret.resolve().parent,))
+    seed, hidden = secret_of(secret)
     for verdict in check(folder, wanted, seed, hidden, refuse_copies):
         show(verdict)
         points += verdict.points
     return points_text(points, sum(step.points for step in wanted or steps()))
 
 
-def read_secret(secret: Path) -> str:
-    """The text of a file with a secret; raises UnreadableFile."""
+def secret_of(secret: Path | None) -> tuple[str, tuple[Path, ...]]:
+    """The text of a file with a secret, "" without a file, and the folders to hide for it.  Raises
+    UnreadableFile."""
+    if secret is None:
+        return "", ()
     try:
-        return secret.read_text(encoding="ascii").strip() or _no_secret(secret)
+        text = secret.read_text(encoding="ascii").strip() or _no_secret(secret)
     except OSError as error:
         raise UnreadableFile(str(error), str(secret), "inductor-lab course nbgrader") from error
+    return text, (secret.resolve().parent,)
 
 
 def _no_secret(path: Path) -> str:

@@ -295,6 +295,16 @@ def transposed_misses(case: Transposed, tile: Place) -> int:
     return hits(addresses, case.lines, case.line).count(False)
 
 
+def wrong_tile(found: Any) -> str | None:
+    """A sentence if an answer is not the two sides of a tile."""
+    wrong = expected(tuple, found)
+    if wrong:
+        return wrong
+    if len(found) != 2 or not all(type(side) is int and side > 0 for side in found):
+        return say("a tile has two sides, of 1 or more, not {f}", f=found)
+    return None
+
+
 ENOUGH = 1.1
 """Tiles may fetch so many times the lines that the best tiles fetch."""
 
@@ -327,11 +337,9 @@ class TileSizes(Exercise):
 
     def judge(self, solution: Any, case: Transposed) -> str | None:
         found = solution(case.rows, case.columns, case.lines, case.line)
-        wrong = expected(tuple, found)
+        wrong = wrong_tile(found)
         if wrong:
             return wrong
-        if len(found) != 2 or not all(type(side) is int and side > 0 for side in found):
-            return say("a tile has two sides, of 1 or more, not {f}", f=found)  # fmt: skip
         fetched, allowed = transposed_misses(case, found), int(ENOUGH * fewest(case))
         if fetched <= allowed:
             return None

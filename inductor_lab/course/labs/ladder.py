@@ -217,7 +217,7 @@ class LongSoftmax(RowSums):
 
 
 @exercise("14.6", "Histogram", "直方图", points=2, limit=60.0)
-class Histogram(_Rung):
+class Histogram(Copy):
     """`histogram(x, out, count, BLOCK)`: how often each whole number occurs; out begins with 0."""
 
     def tensors(self, case: Sizes) -> list[torch.Tensor]:
@@ -228,12 +228,6 @@ class Histogram(_Rung):
 
     def out(self, wanted: torch.Tensor) -> torch.Tensor:
         return torch.zeros_like(wanted)
-
-    def grid(self, case: Sizes) -> tuple[int, ...]:
-        return (blocks(case.rows * case.columns, case.block),)
-
-    def sizes(self, case: Sizes) -> tuple[Any, ...]:
-        return (case.rows * case.columns,)
 
 
 @exercise("14.7", "Matrix product", "矩阵乘法", points=3, limit=90.0)

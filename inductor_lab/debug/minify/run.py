@@ -60,9 +60,9 @@ def minify(
         raise BadOption("compiler", compiler, "'inductor_lab' or 'stock'")
     if compiler == "stock":
         backend = "inductor"
-    if isinstance(backend, str) and backend not in torch.compiler.list_backends(exclude_tags=()):
-        known = ", ".join(torch.compiler.list_backends(exclude_tags=()))
-        raise BadOption("backend", backend, f"a function, or one of {known}")
+    known = torch.compiler.list_backends(exclude_tags=()) if isinstance(backend, str) else []
+    if known and backend not in known:
+        raise BadOption("backend", backend, f"a function, or one of {', '.join(known)}")
 
     def say(line: str) -> None:
         if tell is not None:
