@@ -10,14 +10,18 @@ import torch
 from inductor_lab.compiler.torch_door.torch_api import TorchDispatchMode, pytree
 from inductor_lab.debug.blame.stages import spread_of
 from inductor_lab.debug.compare.compare_results import judge_all
-from inductor_lab.debug.compare.precision import Judged
+from inductor_lab.debug.compare.precision import BITS, Judged
 from inductor_lab.debug.compare.values import Outcome
 
 SHAKES = 3
+STEPS = 2
+"""Each element moves by 1 to so many ULP.  By at most half a unit, most would be rounded back to
+where they were, and in the sum of two that move alike the effect would vanish."""
+HALF_A_UNIT = 0.5 / STEPS
 
 
 class Perturbed(TorchDispatchMode):
-    """Multiplies the result of each operator by a random number within half a unit of 1."""
+    """Moves each element of the result of each operator by a few ULP, up or down."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -43,10 +47,14 @@ class Perturbed(TorchDispatchMode):
         return self.perturb(value)
 
     def perturb(self, value: torch.Tensor) -> torch.Tensor:
-        factor = 1 + torch.finfo(value.dtype).eps * (
-            torch.rand(value.shape, generator=self.random, dtype=torch.float64) - 0.5
-        )
-        return (value.double() * factor.to(value.device)).to(value.dtype)
+        """Zeros, denormal numbers, infinities and NaN stay as they are."""
+        bits = BITS[value.dtype.itemsize]
+        steps = torch.randint(1, STEPS + 1, value.shape, generator=self.random)
+        steps *= 2 * torch.randint(2, value.shape, generator=self.random) - 1
+        moved = (value.view(bits) + steps.to(value.device, bits)).view(value.dtype)
+        both_finite = value.double().isfinite() & moved.double().isfinite()
+        normal = value.double().abs() > torch.finfo(value.dtype).tiny
+        return torch.where(both_finite & normal, moved, value)
 
 
 Move: TypeAlias = Callable[[Sequence[Any]], list[Any]]
@@ -56,7 +64,8 @@ Move: TypeAlias = Callable[[Sequence[Any]], list[Any]]
 def reference(
     run: Callable[[Move], Outcome], shakes: int = SHAKES
 ) -> tuple[Outcome, Mapping[str, torch.Tensor]]:
-    """What a call produces, and the effect of rounding errors of operators and arguments on it."""
+    """What a call produces, and how much its values change if each result of an operator and each
+    argument moves by half a unit."""
     plain = run(list)
     perturbed = []
     for seed in range(1, shakes + 1):
@@ -67,7 +76,8 @@ def reference(
 
         with mode:
             perturbed.append(run(moved))
-    return plain, spread_of(perturbed, plain)
+    spread = spread_of(perturbed, plain)
+    return plain, {name: HALF_A_UNIT * change for name, change in spread.items()}
 
 
 def _perturbed(value: Any, mode: Perturbed) -> Any:

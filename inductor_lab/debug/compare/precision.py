@@ -28,6 +28,8 @@ FACTOR = 8.0
 """The allowed ratio of our distance from float64 to eager mode's distance, ..."""
 LEAST_UNITS = 4.0
 """... where eager mode's distance counts as at least this many units."""
+BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+"""An integer dtype for each number of bytes."""
 CANCELLED = 1000.0
 """Digits have cancelled if intermediate rounding errors reach this many ULP of the result.
 
@@ -132,7 +134,7 @@ def _plain(value: torch.Tensor) -> torch.Tensor:
 
 
 def _same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
-    kind = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[first.dtype.itemsize]
+    kind = BITS[first.dtype.itemsize]
     return torch.equal(first.contiguous().view(kind), second.contiguous().view(kind))
 
 
