@@ -34,6 +34,7 @@ from inductor_lab.compiler.runtime.executable import build_executable
 from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from inductor_lab.debug.blame.programs import NotWide, Ran, of_group, wide_program
+from inductor_lab.debug.blame.run_graphs import SHAKES, rounding_factors
 from inductor_lab.debug.compare.precision import Judged, judge
 from inductor_lab.debug.compare.values import WIDE
 
@@ -43,7 +44,6 @@ PATTERN = 0xFF
 """The byte of unwritten memory: NaN as a float, -1 or the largest value as an integer."""
 REPEATS = 4
 """Number of calls of each kernel: differing results are a race or a varying order."""
-SHAKES = 3
 
 
 @dataclass(frozen=True)
@@ -238,9 +238,7 @@ def _run(wide: LoopProgram, right: Ran, seed: int | None, program: LoopProgram) 
             assert not isinstance(step, ExternCall), "a group has nests"
             dtype, value = program.buffers[step.buffer].dtype, run.env[step.buffer]
             if seed is not None and dtype.is_floating_point:
-                moved = 2 * torch.rand(value.shape, generator=random, dtype=torch.float64) - 1
-                factors = 1 + moved * torch.finfo(dtype).eps / 2
-                run.env[step.buffer] = value * factors.to(value.device)
+                run.env[step.buffer] = value * rounding_factors(value, dtype, random)
     made = {step.buffer for step in wide.steps if not isinstance(step, ExternCall)}
     return {name: value for name, value in run.env.items() if name in made}
 

@@ -120,14 +120,22 @@ class Keeping(Interpreter):
         if not dtype.is_floating_point:
             return value
         if value.requires_grad or value.is_neg():
-            return value * self._factors(value, dtype)
+            return value * rounding_factors(value, dtype, self._random)
         whole = whole_storage(value)  # strides decide which writes eager mode accepts
-        moved = whole * self._factors(whole, dtype)
+        moved = whole * rounding_factors(whole, dtype, self._random)
         return moved.as_strided(value.shape, value.stride(), value.storage_offset())
 
-    def _factors(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        moved = 2 * torch.rand(value.shape, generator=self._random, dtype=torch.float64) - 1
-        return (1 + moved * (torch.finfo(dtype).eps / 2)).to(value.device, value.dtype)
+
+def rounding_factors(
+    value: torch.Tensor, dtype: torch.dtype, random: torch.Generator
+) -> torch.Tensor:
+    """Factors within half a unit of 1 for a float64 value that has this dtype in the program.
+
+    For float64 within two units: half a unit would be rounded back to 1.
+    """
+    most = torch.finfo(dtype).eps * (2 if dtype is torch.float64 else 0.5)
+    moved = 2 * torch.rand(value.shape, generator=random, dtype=torch.float64) - 1
+    return (1 + moved * most).to(value.device, value.dtype)
 
 
 def dtype_of(node: Node) -> torch.dtype | None:
