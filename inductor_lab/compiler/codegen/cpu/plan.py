@@ -316,10 +316,9 @@ def _is_short(row: Loop, loops: list[Loop], again: bool) -> bool:
 
 
 def _sums_once(loops: list[Loop]) -> bool:
-    """Is exactly one loop a reduction, with only sums?"""
-    fed = [acc.kind for loop in loops for acc in fed_by(loop)]
-    reduced = [loop for loop in loops if loop.kind is LoopKind.REDUCE]
-    return len(reduced) == 1 and set(fed) == {"sum"}
+    """Is there exactly one accumulator, a sum?  A variance has two, which are joined across lanes
+    after each row."""
+    return [acc.kind for loop in loops for acc in fed_by(loop)] == ["sum"]
 
 
 def _far_apart(index: Index, axis: Axis) -> bool:
