@@ -52,7 +52,8 @@ def instructor_archive(folder: Path, path: Path) -> Path:
     with write_errors(path, "archive"), tarfile.open(path, "w:gz") as archive:
         for name in INSTRUCTORS:
             for each in sorted((folder / name).rglob("*")):
-                if each.suffix in (".md", ".ipynb") and ".ipynb_checkpoints" not in each.parts:
+                is_ours = ".ipynb_checkpoints" not in each.parts
+                if is_ours and each.suffix in (".md", ".toml", ".ipynb"):
                     archive.add(each, f"notebooks/{each.relative_to(folder).as_posix()}")
     return path
 

@@ -1,10 +1,11 @@
-"""The command `inductor-lab course`: points, notebooks, times, nbgrader, lessons, leagues, ..."""
+"""The command `inductor-lab course`: points, notebooks, nbgrader, lessons, leagues, duels, ..."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from inductor_lab.compiler.base.display import draw
 from inductor_lab.course.build import build, instructor_archive, own_folder
@@ -38,6 +39,8 @@ def command(arguments: Sequence[str]) -> str:
         return _glance(given)
     if given.what == "league":
         return _league(given)
+    if given.what == "duel":
+        return _duel(given)
     return _report(export(given.folder, given.into, given.language), "files written")
 
 
@@ -78,6 +81,12 @@ def _parser() -> argparse.ArgumentParser:
     checked.add_argument("--secret", type=Path, metavar="FILE", help="grade with hidden cases")
     checked.add_argument("--refuse-copies", action="store_true", help="of inductor_lab.mini")
     checked.add_argument("--language", choices=LANGUAGES, default=language())
+    _for_classes(commands)
+    return parser
+
+
+def _for_classes(commands: Any) -> None:
+    """The commands that compare or judge the students of a class."""
     glance = commands.add_parser("glance", help="what a class got wrong in a lab, as a page")
     glance.add_argument("folder", type=Path, help="of the nbgrader course, after autograde")
     glance.add_argument("lab", help="the assignment: 05_fusion")
@@ -88,7 +97,14 @@ def _parser() -> argparse.ArgumentParser:
     league.add_argument("folder", type=Path, help="with a Python file for each team")
     league.add_argument("--secret", type=Path, metavar="FILE", help="rank on hidden cases")
     league.add_argument("--language", choices=LANGUAGES, default=language())
-    return parser
+    duel = commands.add_parser("duel", help="find the input that exposes a bug, or say \"correct\"")
+    duel.add_argument("action", choices=["start", "check"])
+    duel.add_argument("into", type=Path, metavar="FOLDER", help="with a folder for each student")
+    duel.add_argument("students", nargs="*", metavar="STUDENT", help="to start: their names")
+    duel.add_argument("--secret", type=Path, metavar="FILE", help="draw the components from it")
+    duel.add_argument("--solutions", action="store_true", help="print them below each answer")
+    duel.add_argument("--folder", type=Path, default=own_folder(), help="of the sources")
+    duel.add_argument("--language", choices=LANGUAGES, default=language())
 
 
 def _glance(given: argparse.Namespace) -> str:
@@ -105,6 +121,18 @@ def _league(given: argparse.Namespace) -> str:
 
     language(given.language)
     return table(given.name, league(given.name, given.folder, *secret_of(given.secret)))
+
+
+def _duel(given: argparse.Namespace) -> str:
+    from inductor_lab.course.capstone.command import secret_of
+    from inductor_lab.course.duels import duel
+
+    language(given.language)
+    secret, _ = secret_of(given.secret)
+    if given.action == "start":
+        return _report(duel.give(given.into, given.students or ["me"], secret, given.folder),
+                       "folders written")  # fmt: skip
+    return duel.table(duel.check(given.into, secret, given.folder), solutions=given.solutions)
 
 
 def _capstone(given: argparse.Namespace) -> str:

@@ -126,7 +126,7 @@ def _large(draw: random.Random) -> Iterator[Sized]:
     yield from list(_sized(draw))[-COUNT:]
 
 
-def _placed(place: Any, case: Sized) -> Score:
+def placed(place: Any, case: Sized) -> Score:
     """`place(lives, nbytes)`: the offset of each buffer in one block of memory."""
     found = place(dict(case.lives), dict(case.nbytes))
     wrong = expected(dict, found)
@@ -166,7 +166,7 @@ LEAGUES: Mapping[str, League] = {
     "scheduler": League("schedule", ("bytes moved", "kernels"), _programs, _scheduled),
     "partitioner": League("partition", ("bytes moved", "bytes saved"), _programs,
                           _partitioned),
-    "memory": League("place", ("peak bytes",), _large, _placed),
+    "memory": League("place", ("peak bytes",), _large, placed),
     "tiles": League("tile_sizes", ("cache misses",), _matrices, _tiled),
 }  # fmt: skip
 

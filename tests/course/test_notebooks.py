@@ -208,6 +208,7 @@ def test_instructors_get_an_archive(tmp_path: Path) -> None:
     own = tmp_path / "notebooks"
     assert {path.name for path in own.iterdir()} == {"source", "instructor"}
     assert len(sources(own)) == len(SOURCES) and (own / "instructor" / "en").is_dir()
+    assert len(list((own / "source" / "duels").glob("*.toml"))) == 6
     assert main(["course", "nbgrader", "--folder", str(own), str(tmp_path / "fall")]) == 0
     assert (tmp_path / "fall" / "source" / "01_capture" / "01_capture.ipynb").exists()
 
