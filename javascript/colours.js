@@ -3,11 +3,7 @@
 // A language is one regular expression whose named groups are the kinds of tokens; other text has no
 // colour.  This is done in the page, so that the document does not grow.
 
-import { html } from "./dom.js";
-
-/** @import { Line } from "./types.d.ts" */
-
-/** @typedef {[kind: string | null, text: string]} Word */
+/** @import { Line, Word } from "./types.d.ts" */
 
 const words = (/** @type {string} */ text) => `\\b(?:${text.trim().replace(/\s+/g, "|")})\\b`;
 
@@ -142,34 +138,25 @@ function* matched(text, language) {
 }
 
 /**
- * Colour the lines of a block in chunks, when the browser lays out a chunk: in a document with a
- * hundred thousand lines, lines that are never visible cost no time.
+ * A function that calls `each` with the number and the coloured words of each line of a chunk of
+ * `size` lines; null for a language without colours.
  *
- * @param {HTMLElement[]} chunks
- * @param {number} size
  * @param {Line[]} lines
+ * @param {number} size
  * @param {string} language
+ * @returns {((chunk: number, each: (i: number, words: Word[]) => void) => void) | null}
  */
-export function colourWhenSeen(chunks, size, lines, language) {
-  if (!LANGUAGES[language]) return;
+export function colourer(lines, size, language) {
+  if (!LANGUAGES[language]) return null;
   /** @type {(string | null)[]} */
   const opened = [null];
-  chunks.forEach((chunk, number) => {
-    chunk.addEventListener("contentvisibilityautostatechange", function seen(event) {
-      if (/** @type {ContentVisibilityAutoStateChangeEvent} */ (event).skipped) return;
-      chunk.removeEventListener("contentvisibilityautostatechange", seen);
-      for (let known = opened.length; known <= number; known++) {
-        opened.push(goThrough(lines.slice((known - 1) * size, known * size), language,
-          opened[known - 1]));
-      }
-      const codes = chunk.querySelectorAll("code");
-      const here = lines.slice(number * size, (number + 1) * size);
-      goThrough(here, language, opened[number], (i, words) => {
-        codes[i].replaceChildren(...words.map(([kind, text]) => (
-          kind ? html("span", { class: `lab-${kind}` }, text) : text)));
-      });
-    });
-  });
+  return (chunk, each) => {
+    for (let known = opened.length; known <= chunk; known++) {
+      opened.push(goThrough(lines.slice((known - 1) * size, known * size), language,
+        opened[known - 1]));
+    }
+    goThrough(lines.slice(chunk * size, (chunk + 1) * size), language, opened[chunk], each);
+  };
 }
 
 /**

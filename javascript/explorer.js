@@ -15,6 +15,7 @@ import { say, speak } from "./say.js";
 import { Selection } from "./selection.js";
 import { resizable } from "./split.js";
 import { stepsView } from "./steps.js";
+import { tableTree } from "./table.js";
 import { textView } from "./text.js";
 import { Search } from "./search.js";
 import { followTheme, toggleTheme } from "./theme.js";
@@ -39,6 +40,7 @@ function drawn(view, context) {
     case "text": return textView(view, context);
     case "graph": return graphView(view, context);
     case "tree": return treeView(view, context);
+    case "table": return treeView({ kind: "tree", name: view.name, tree: tableTree(view) }, context);
     case "budget": return budgetView(view, context);
     case "guards": return guardsView(view, context);
     case "steps": return stepsView(view, context);
@@ -111,6 +113,8 @@ export class Explorer {
     this.selection.listen((lit, _, scroll) => this.light(lit, scroll));
     keyboard(this);
     deepLinks(this);
+    const held = new WeakRef(this);
+    addEventListener("beforeprint", () => held.deref()?.slots.forEach(({ view }) => view.whole?.()));
   }
 
   orderPanes() {

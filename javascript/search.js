@@ -3,6 +3,7 @@
 import { html, refill } from "./dom.js";
 import { inSteps, PAUSE, Pieces, REST } from "./pieces.js";
 import { say } from "./say.js";
+import { tableTexts } from "./table.js";
 import { atStep, searched } from "./tree.js";
 
 /** @import { Drawn, Explorer, Slot, View } from "./types.d.ts" */
@@ -175,6 +176,7 @@ function searchedTexts(view) {
   switch (view.kind) {
     case "text": return view.blocks.flatMap((block) => block.lines.map(([text]) => text));
     case "tree": return searched(view.tree);
+    case "table": return tableTexts(view);
     case "budget": return searched(atStep(view.tree, view.state?.at ?? view.at));
     case "graph": return view.items.map(([, label, sub]) => `${label} ${sub}`);
     case "guards": return view.entries.flatMap((entry) => entry.checks.map(([text]) => text));

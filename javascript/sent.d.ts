@@ -43,6 +43,23 @@ export interface TreeView {
   files?: OfferedFile[];
 }
 
+/**
+ * `mark` is "", ok, no or warn; `more` has the inner rows that it opens; the other two are explained in
+ * widgets/markup.py.  Empty values at the end are not sent.
+ */
+export type Row = [cells: string[], things?: Thing[], mark?: string, more?: InnerRow[], pair?: string,
+  steps?: number[]];
+export type InnerRow = [mark: string, term: string, ...cells: string[]];
+
+/** A table; columns that start with `>` are numbers. */
+export interface TableView {
+  kind: "table";
+  name: string;
+  columns: string[];
+  note: string;
+  rows: Row[];
+}
+
 /** A tree with parts for each step of a slider; the steps are these memory budgets. */
 export interface BudgetView {
   kind: "budget";
@@ -142,7 +159,8 @@ export interface StepsView {
   texts: string[];
 }
 
-export type View = TextView | TreeView | GraphPicture | BudgetView | GuardsView | StepsView;
+export type View = TextView | TreeView | TableView | GraphPicture | BudgetView | GuardsView
+  | StepsView;
 
 export interface Pane {
   title: string;

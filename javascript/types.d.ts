@@ -68,6 +68,8 @@ export interface Drawn {
   zoom?(factor: number): void;
   showElement?(element: Element): void;
   goTo?(line: number): void;
+  /** Build what is not built yet. */
+  whole?(): void;
 }
 
 /** A place that shows a pane. */
@@ -76,8 +78,18 @@ export interface Slot { element: HTMLElement; view: Drawn; id: string }
 /** An element with things. */
 export interface Part { element: HTMLElement | SVGElement; things: Thing[] }
 
-/** A line of a text view. */
-export interface TextLine extends Part { text: string }
+/** A part of a line; `kind` is null for text without a colour. */
+export type Word = [kind: string | null, text: string];
+
+/** A line of a text view; `element` is null until the line is built. */
+export interface TextLine {
+  text: string;
+  things: Thing[];
+  mark: string;
+  number: number | "";
+  chunk: { element: HTMLElement; first: number; count: number };
+  element: HTMLElement | null;
+}
 
 export interface Box { x: number; y: number; width: number; height: number }
 

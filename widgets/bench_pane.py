@@ -15,7 +15,7 @@ from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.explore.what_if import call_of
 from inductor_lab.debug.isolate import Tell, run_isolated
 from inductor_lab.notebook.language import say
-from inductor_lab.widgets.shapes import Pane
+from inductor_lab.widgets.shapes import Pane, View
 from inductor_lab.widgets.time import bars_view
 from inductor_lab.widgets.views import pane, row, table_view
 
@@ -58,7 +58,7 @@ def bench_pane(result: BenchResult, changes: Mapping[str, Any]) -> Pane:
     if changes:
         text = ", ".join(f"{name}={value}" for name, value in changes.items())
         said.insert(0, say("inductor_lab was timed with {changes}", changes=text))
-    views = [
+    views: list[View] = [
         table_view("verdict", ("results",), [row([sentence]) for sentence in said]),
         bars_view("per call", seconds, result.work),
         *(table_view(name, table.columns, map(row, table.rows))

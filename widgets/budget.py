@@ -16,7 +16,7 @@ from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.markup import Tree, at_step, element, inside
 from inductor_lab.widgets.shapes import BudgetView
 from inductor_lab.widgets.svg import SUB, drawing, drawing_svg, width_of
-from inductor_lab.widgets.views import Row, note_tree, row, table_view, tree_view
+from inductor_lab.widgets.views import Row, note_tree, row, table_view, tree_of, tree_view
 
 NAMES, LONGEST, LINE = 104, 140, 22
 """Pixels: width of the budgets' names, of the longest bar, and the height of a row.  With the text
@@ -36,7 +36,7 @@ def budget_view(partition: Partition, scope: str, links: Links) -> BudgetView:
     values = table_view("values", COLUMNS, _rows(partition, compiled, scope, links))
     shown = element(
         "div", {"class": "lab-budget-tree"}, note_tree(note), _bars(partition, compiled),
-        element("p", {"class": "lab-budget-said", "role": "status"}, *said), values["tree"],
+        element("p", {"class": "lab-budget-said", "role": "status"}, *said), tree_of(values),
     )  # fmt: skip
     budgets = [cut.memory_budget for cut in partition.cuts]
     return {"kind": "budget", "name": "budget", "tree": shown, "budgets": budgets, "at": compiled}

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import networkx as nx
 
-from inductor_lab.widgets.layers import Point, place
+from inductor_lab.widgets.layers import Edge, Point, Size, place
 
 GAP_X = 18.0
 GAP_Y = 30.0
@@ -52,6 +53,21 @@ def layered(sizes: Mapping[str, tuple[float, float]], edges: Iterable[tuple[str,
 
     Connected components are placed side by side; boxes without edges are placed in rows below.
     """
+    names = list(sizes)
+    number = {name: str(place) for place, name in enumerate(names)}
+    found = _layered(tuple(sizes.values()), tuple((number[a], number[b]) for a, b in edges))
+    return Layout(
+        dict(zip(names, found.boxes.values(), strict=True)),
+        tuple(replace(route, source=names[int(route.source)], target=names[int(route.target)])
+              for route in found.routes),
+        found.width, found.height,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _layered(lengths: tuple[Size, ...], edges: tuple[Edge, ...]) -> Layout:
+    """The same for boxes named "0", "1", ...: the equal layers of a model are laid out once."""
+    sizes = {str(place): size for place, size in enumerate(lengths)}
     pairs = [(a, b) for a, b in dict.fromkeys(edges) if a != b]
     upward = backward_edges(sizes, pairs)
     downward = dict.fromkeys((b, a) if (a, b) in upward else (a, b) for a, b in pairs)

@@ -24,7 +24,7 @@ from inductor_lab.widgets.step_memory import (
     memory_chart,
     run_row,
 )
-from inductor_lab.widgets.views import Row, empty_view, pane, row, table_view
+from inductor_lab.widgets.views import Row, empty_view, pane, row, table_view, tree_of, tree_view
 
 if TYPE_CHECKING:
     from inductor_lab.compiler.records import Record
@@ -83,9 +83,11 @@ def _peaks_view(found: StepMemory, links: Links) -> View:
     before = max(run.base_bytes for run in found.runs)
     shown = table_view("peaks", PEAKS, rows, say(NOTE, size=bytes_text(before)))
     chart = memory_chart(found, NARROW)
-    if chart is not None:
-        shown["tree"].insert(3, _in_explorer(chart))
-    return shown
+    if chart is None:
+        return shown
+    tree = tree_of(shown)
+    tree.insert(3, _in_explorer(chart))
+    return tree_view("peaks", tree)
 
 
 def _in_explorer(chart: Tree) -> Tree:

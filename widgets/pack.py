@@ -21,6 +21,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
+from operator import eq
 from typing import Any
 
 LINES = "~|"
@@ -100,6 +102,10 @@ class _Packer:
         if isinstance(value, str):
             return self._counted_text(value)
         if isinstance(value, list):
+            known = self._seen.get(id(value))
+            if known is not None:  # later occurrences become references
+                self._counts[known] += 1
+                return known
             parts = value if _is_numbers(value) else [*map(self.count, value)]
         elif isinstance(value, dict):
             parts = [self._counted_names(value), *map(self.count, value.values())]
@@ -164,9 +170,14 @@ class _Packer:
     def _list(self, value: list[Any]) -> tuple[Any, int]:
         if _is_numbers(value):
             return _runs(value, value, LIST + (SCALAR + 1) * len(value))
-        parts = [*map(self._made, value)]
-        size = LIST + sum(part[1] + 1 for part in parts)
-        return _runs([part[0] for part in parts], [*map(self._known, value)], size)
+        made, size = [], LIST
+        for part in value:
+            one, length = self._made(part)
+            made.append(one)
+            size += length + 1
+        if not any(map(eq, made, islice(made, 1, None))):
+            return made, size
+        return _runs(made, [*map(self._known, value)], size)
 
     def _known(self, value: Any) -> int | None:
         """The number of a value that was counted."""

@@ -12,8 +12,9 @@ from html import escape
 from typing import Any
 
 from inductor_lab.notebook.language import say
-from inductor_lab.widgets.markup import inside, written
+from inductor_lab.widgets.markup import written
 from inductor_lab.widgets.svg import themed
+from inductor_lab.widgets.views import tree_of
 
 LIGHT = {
     "": "color:#1b1f24;background:#fff",
@@ -79,8 +80,8 @@ def _fact_text(label: str, value: str) -> str:
 def _breaks(pane: Mapping[str, Any]) -> Iterator[str]:
     """The table of graph breaks, if there are any."""
     for view in pane["views"]:
-        if any(inside(view["tree"], "table")):
-            yield f"<h2>{escape(say(view['name']))}</h2>{written(view['tree'])}"
+        if view["kind"] == "table":
+            yield f"<h2>{escape(say(view['name']))}</h2>{written(tree_of(view))}"
 
 
 def _blocks(name: str, view: Mapping[str, Any]) -> Iterator[str]:

@@ -51,6 +51,21 @@ class TreeView(TypedDict):
     files: NotRequired[list[OfferedFile]]
 
 
+class TableView(TypedDict):
+    """A table; `columns` are English, those that start with `>` are numbers.
+
+    A row is [cells, things, mark, more, pair, steps] without empty values at its end: `mark` is "",
+    ok, no or warn; `more` has the inner rows that it opens, each [mark, English term, *cells];
+    `pair` and `steps` are explained in `markup.py`.
+    """
+
+    kind: Literal["table"]
+    name: str
+    columns: list[str]
+    note: str
+    rows: list[list[Any]]
+
+
 class BudgetView(TypedDict):
     """A tree with parts for each step of a slider over these memory budgets; `at` is the compiled
     step."""
@@ -136,7 +151,9 @@ class StepsView(TypedDict):
     texts: list[str]
 
 
-View: TypeAlias = TextView | TreeView | GraphPicture | BudgetView | GuardsView | StepsView
+View: TypeAlias = (
+    TextView | TreeView | TableView | GraphPicture | BudgetView | GuardsView | StepsView
+)
 
 
 class Pane(TypedDict):

@@ -2,13 +2,14 @@
 
     text     numbered lines in titled blocks, each line with the things it shows
     graph    a `Picture`
-    tree     anything that Python draws: tables, lifetimes, bars, timelines, text (`markup.py`)
+    table    rows that may open to inner rows
+    tree     anything else that Python draws: lifetimes, bars, timelines, text (`markup.py`)
     budget   a tree with a slider: what each memory budget saves for the backward
     steps    instructions with the symbolic stack and the current graph
     guards   a form of inputs, and conditions over them that the page evaluates
 
 Their fields are declared in `shapes.py`.  The page draws them (`javascript/explorer.js`); a tree
-can also be written as HTML and SVG without a script.
+or a table can also be written as HTML and SVG without a script.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from inductor_lab.widgets.shapes import (
     OfferedFile,
     Pane,
     ShownLine,
+    TableView,
     TextView,
     TreeView,
     View,
@@ -44,6 +46,7 @@ Opcode: TypeAlias = tuple[str, int, int, int, int]
 CONTEXT = 3
 ONE_LINE, MANY_LINES = 24, 60
 """Characters: maximum length of a name that is not wrapped, and of a text in a narrow column."""
+EMPTY_ROW: tuple[Any, ...] = ([], [], "", [], "", [])
 SIGNS = {"ok": "✓", "no": "✗", "warn": "!"}
 
 
@@ -135,16 +138,38 @@ def row(
     return Row(tuple(map(str, cells)), tuple(things), inner, mark, steps=tuple(steps))
 
 
-def table_view(name: str, columns: Sequence[str], rows: Iterable[Row], note: str = "") -> TreeView:
+def table_view(name: str, columns: Sequence[str], rows: Iterable[Row], note: str = "") -> TableView:
     """A table; `columns` that start with `>` are numbers and right-aligned."""
-    body = (each for shown in rows for each in _row_trees(shown, columns))
-    title = say("{name}, rows", name=say(name))
-    shown = element(
+    known: dict[tuple[str, ...], list[str]] = {}
+    data = [_row_data(shown, len(columns), known) for shown in rows]
+    said = say(note) if note else ""
+    return {"kind": "table", "name": name, "columns": [*columns], "note": said, "rows": data}
+
+
+def _row_data(shown: Row, columns: int, known: dict[tuple[str, ...], list[str]]) -> list[Any]:
+    """Equal inner rows are one list, which `pack.py` reads once."""
+    if len(shown.cells) != columns:
+        raise ValueError(f"{len(shown.cells)} cells for {columns} columns")
+    marks = shown.more_marks or ("",) * len(shown.more)
+    inner = ((mark, *cells) for cells, mark in zip(shown.more, marks, strict=True))
+    more = [known.setdefault(each, [*each]) for each in inner]
+    data = [[*shown.cells], [*shown.things], shown.mark, more, shown.pair, [*shown.steps]]
+    while not data[-1]:
+        data.pop()
+    return data
+
+
+def tree_of(view: TreeView | TableView) -> Tree:
+    """The tree of a view; a table becomes elements, as in `javascript/table.js`."""
+    if view["kind"] == "tree":
+        return view["tree"]
+    body = (each for data in view["rows"] for each in _row_trees(data, view["columns"]))
+    title = say("{name}, rows", name=say(view["name"]))
+    return element(
         "div", {"class": "lab-table", "role": "group", "aria-label": title},
-        note_tree(note),
-        element("table", {}, _heads(columns), element("tbody", {}, *body)),
+        note_tree(view["note"]),
+        element("table", {}, _heads(view["columns"]), element("tbody", {}, *body)),
     )  # fmt: skip
-    return tree_view(name, shown)
 
 
 def note_tree(note: str) -> Tree | None:
@@ -165,20 +190,21 @@ def _term(word: str) -> dict[str, str]:
     return {"data-term": "" if say(word) == word else word}
 
 
-def _row_trees(shown: Row, columns: Sequence[str]) -> Iterator[Tree]:
-    cells = [element("td", number(column) or _breaks(cell), cell)
-             for column, cell in zip(columns, shown.cells, strict=True)]  # fmt: skip
-    if shown.mark:
-        cells[0].insert(2, _sign("span", shown.mark))
-    pair = {"data-pair": shown.pair} if shown.pair else {}
-    steps = {"data-steps": " ".join(map(str, shown.steps))} if shown.steps else {}
-    yield element("tr", {**about(shown.things), **pair, **steps}, *cells)
-    if shown.more:
-        marks = shown.more_marks or ("",) * len(shown.more)
+def _row_trees(data: Sequence[Any], columns: Sequence[str]) -> Iterator[Tree]:
+    cells, things, mark, more, pair, steps = [*data, *EMPTY_ROW[len(data) :]]
+    shown = [element("td", number(column) or _breaks(cell), cell)
+             for column, cell in zip(columns, cells, strict=True)]  # fmt: skip
+    if mark:
+        shown[0].insert(2, _sign("span", mark))
+    attributes = about(things)
+    attributes |= {"data-pair": pair} if pair else {}
+    attributes |= {"data-steps": " ".join(map(str, steps))} if steps else {}
+    yield element("tr", attributes, *shown)
+    if more:
         inner = (element("tr", {}, _sign("td", mark) if mark else None,
                          element("td", _term(first), say(first)),
                          *(element("td", {}, cell) for cell in others))
-                 for (first, *others), mark in zip(shown.more, marks, strict=True))  # fmt: skip
+                 for mark, first, *others in more)  # fmt: skip
         held = element("td", {"colspan": len(columns)}, element("table", {}, *inner))
         yield element("tr", {"class": "lab-more", "hidden": ""}, held)
 
@@ -261,8 +287,8 @@ def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[Sequence[Opcode]]
     rest = shorter - first
     last = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
     a, b = len(old) - last, len(new) - last
-    inner = difflib.SequenceMatcher(a=old[first:a], b=new[first:b], autojunk=False).get_opcodes()
-    whole: Any = difflib.SequenceMatcher(a=old, b=new, autojunk=False)
+    inner = difflib.SequenceMatcher(a=old[first:a], b=new[first:b]).get_opcodes()
+    whole: Any = difflib.SequenceMatcher(a=old, b=new)
     whole.opcodes = [
         *([("equal", 0, first, 0, first)] if first else []),
         *((tag, *(first + place for place in places)) for tag, *places in inner),

@@ -29,6 +29,7 @@ import sympy
 import torch
 
 from inductor_lab.compiler.base.errors import CannotWrite, UnreadableFile
+from inductor_lab.compiler.base.garbage import no_collection
 from inductor_lab.compiler.ir.effects import COLLECTIVES, LIBRARY
 from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS
 from inductor_lab.saved.checks import checks_of
@@ -137,10 +138,10 @@ class _Encoder:
     def encode(self, root: Any) -> Any:
         """A literal, or a `_Ref` to the row of `root`, after adding all rows below it."""
         open_parts: dict[int, tuple[list[Any], list[Any]]] = {}
-        waiting = [(root, "")]
+        waiting = [] if _is_literal(root) else [(root, "")]
         while waiting:
             value, where = waiting[-1]
-            if _is_literal(value) or id(value) in self._done:
+            if id(value) in self._done:
                 waiting.pop()
                 continue
             if id(value) not in open_parts:
@@ -148,7 +149,7 @@ class _Encoder:
                 self._alive.extend((value, children))
                 open_parts[id(value)] = (head, children)
                 below = f"{where}.{type(value).__name__}" if is_dataclass(value) else where
-                waiting.extend((child, below) for child in children)
+                waiting.extend((each, below) for each in children if not _is_literal(each))
                 continue
             head, children = open_parts.pop(id(value))
             self._done[id(value)] = self._row([*head, *map(self._short, children)])
@@ -244,6 +245,7 @@ def _sympy_parts(value: sympy.Basic) -> tuple[list[Any], list[Any]]:
 # ---- rows to JSON ----------------------------------------------------------------------------
 
 
+@no_collection()
 def to_json(value: Any, classes: Mapping[str, type] | None = None) -> dict[str, Any]:
     """JSON data for a value of our frozen types with plain Python, torch and sympy values.
 
@@ -283,6 +285,7 @@ def _written(rows: list[list[Any]], root: Any) -> tuple[list[Any], Any]:
 # ---- JSON to values --------------------------------------------------------------------------
 
 
+@no_collection()
 def from_json(data: Mapping[str, Any], classes: Mapping[str, type] | None = None) -> Any:
     """The value that was passed to `to_json`, with None in live fields.
 

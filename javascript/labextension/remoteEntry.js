@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources e3f24b81194ee5a5.
+// Made by `npm run build` in javascript, from sources f34ed2fe34b0c641.
 "use strict";
 (() => {
   // dom.js

@@ -9,6 +9,7 @@ import inductor_lab as lab
 from inductor_lab.widgets import stock_fusion
 from inductor_lab.widgets.markup import text_of
 from inductor_lab.widgets.model import document
+from inductor_lab.widgets.views import tree_of
 from tests.widgets.reading import rows, tables
 
 
@@ -32,13 +33,13 @@ def test_the_view_has_the_pairs_rules_and_reasons_of_the_answer(attended):
 
 def test_a_part_with_one_loop_nest_says_so():
     fused = lab.inspect(lambda x: x.sin() + 1, torch.ones(8), compiler="stock")
-    assert "in one loop nest" in text_of(view(fused)["tree"])
+    assert "in one loop nest" in text_of(tree_of(view(fused)))
 
 
 def test_a_large_part_names_the_method(attended, monkeypatch):
     monkeypatch.setattr(stock_fusion, "MOST_NODES", 2)
     shown = view(attended)
-    assert not tables(shown) and "c.why_not_fused(a, b)" in text_of(shown["tree"])
+    assert not tables(shown) and "c.why_not_fused(a, b)" in text_of(tree_of(shown))
 
 
 def test_the_view_in_chinese(attended):

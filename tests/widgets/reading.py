@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from inductor_lab.widgets.markup import inside, text_of
+from inductor_lab.widgets.views import tree_of
 
 
 def rows(view: Any) -> list[dict[str, Any]]:
@@ -28,7 +29,9 @@ def columns(view: Any) -> list[str]:
 
 
 def tables(view: Any) -> list[Any]:
-    """The tables of a view; none where it is no tree."""
+    """The tables of a view."""
+    if view.get("kind") == "table":
+        return list(inside(tree_of(view), "table"))
     return list(inside(view["tree"], "table")) if "tree" in view else []
 
 

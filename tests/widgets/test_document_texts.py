@@ -16,6 +16,7 @@ from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.model import document
+from inductor_lab.widgets.views import tree_of
 
 TERMS = set("kernel pass flop eager Dynamo TorchDynamo Python NaN".split())
 """Words that a Chinese engineer says in English."""
@@ -83,8 +84,11 @@ def walk(shown: Any) -> Iterator[tuple[str, bool]]:
             yield shown, False
         case {"kind": "steps"} | {"title": "guards"}:
             yield from ((text, True) for text in strings(shown))
+        case {"kind": "table"}:
+            yield from walk(tree_of(shown))
         case {"items": items, "frames": frames, **rest}:
-            yield from walk([rest, *([*words] for _, *words in (*items, *frames))])
+            yield from walk([rest, *([label, sub, tip] for _, label, sub, _, tip, *_ in items)])
+            yield from walk([[label, sub, tip] for _, label, sub, tip, *_ in frames])
         case {"lines": lines, "language": language, **head}:
             yield from walk(head)
             yield from ((line[0], bool(language)) for line in lines)

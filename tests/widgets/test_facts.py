@@ -14,6 +14,7 @@ from inductor_lab.bench.demo.programs import PROGRAMS
 from inductor_lab.widgets.markup import inside, text_of
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.plain import plain_document
+from inductor_lab.widgets.views import tree_of
 from tests.widgets.reading import rows
 
 QUICK = ("trig", "uint8", "add_mul", "numpy")
@@ -65,7 +66,7 @@ def assert_kernels(c: Any, doc: Any, said: str) -> None:
     for scope, part in parts(c).items():
         unfused, fused = numbers(doc["panes"][f"{scope}.schedule"]["count"])
         assert repr(part.schedule).startswith(f"Schedule(kernels {unfused:,} unfused -> ")
-        note = text_of(table(doc, f"{scope}.schedule", "kernels")["tree"])
+        note = text_of(tree_of(table(doc, f"{scope}.schedule", "kernels")))
         assert f"kernels: {unfused:,} unfused → " in note
         assert sum(numbers(note.split("; ")[0].split(" → ")[1])) == fused
         shown = rows(table(doc, f"{scope}.schedule", "kernels"))
@@ -79,7 +80,7 @@ def assert_memory(c: Any, doc: Any, said: str) -> None:
     """Some part has the peak that the header has; its pane and its text say so."""
     wanted = said.replace("→", "->")
     panes = [doc["panes"][f"{scope}.memory"]["views"] for scope in parts(c)]
-    notes = [text_of(p) for views in panes for view in views for p in inside(view["tree"], "p")]
+    notes = [text_of(p) for views in panes for view in views for p in inside(tree_of(view), "p")]
     before, after = wanted.split(" -> ")
     assert any(before in note for note in notes) and any(after in note for note in notes)
     assert any(before in str(part.schedule) for part in parts(c).values())
@@ -138,8 +139,9 @@ def test_counts_of_dynamic_sizes_say_what_they_count() -> None:
     doc = document(c)
     assert {fact["label"]: fact["value"] for fact in doc["facts"]}["dynamic sizes"] == told
     for pane in ("schedule", "memory"):
-        notes = [text_of(p) for view in doc["panes"][f"g0.forward.{pane}"]["views"]
-                 if "tree" in view for p in inside(view["tree"], "p")]  # fmt: skip
+        views = [view for view in doc["panes"][f"g0.forward.{pane}"]["views"]
+                 if view["kind"] in ("tree", "table")]  # fmt: skip
+        notes = [text_of(p) for view in views for p in inside(tree_of(view), "p")]
         assert any(told in note for note in notes), pane
     assert f"{', '.join(names)}: each counted as 64" in str(c)
     fixed = lab.inspect(f, torch.randn(5, 6), options={"dynamic": False})

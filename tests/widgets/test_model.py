@@ -157,4 +157,5 @@ def test_a_short_name_keeps_to_one_line_and_a_long_one_may_break():
     long = "cpp_fused_add_embedding_gt_mul_rand_like"
     shown = views.row(("pow_two", long, "a line"))
     table = views.table_view("rules", ("rule", "node", "for"), [shown])
-    assert [cell[1].get("class") for cell in inside(table["tree"], "td")] == ["whole", None, None]
+    cells = inside(views.tree_of(table), "td")
+    assert [cell[1].get("class") for cell in cells] == ["whole", None, None]

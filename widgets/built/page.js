@@ -1,4 +1,4 @@
-// Made by `npm run build` in javascript, from sources e3f24b81194ee5a5.
+// Made by `npm run build` in javascript, from sources f34ed2fe34b0c641.
 "use strict";
 var inductorLab = (() => {
   var __defProp = Object.defineProperty;
@@ -38,18 +38,18 @@ var inductorLab = (() => {
   function svg(tag, attributes, ...children) {
     return furnish(document.createElementNS(SVG, tag), attributes, children);
   }
-  function furnish(element, attributes, children) {
+  function furnish(element2, attributes, children) {
     for (const [name, value] of Object.entries(attributes || {})) {
       if (value === null || value === void 0 || value === false) continue;
       if (typeof value === "function") {
-        element.addEventListener(name.slice(2), value);
-      } else element.setAttribute(name, value === true ? "" : String(value));
+        element2.addEventListener(name.slice(2), value);
+      } else element2.setAttribute(name, value === true ? "" : String(value));
     }
-    element.append(...children.flat().filter(isThere));
-    return element;
+    element2.append(...children.flat().filter(isThere));
+    return element2;
   }
-  function refill(element, ...children) {
-    element.replaceChildren(...children.flat().filter(isThere));
+  function refill(element2, ...children) {
+    element2.replaceChildren(...children.flat().filter(isThere));
   }
   var isThere = (child) => child !== null && child !== void 0 && child !== false && child !== "";
   function countSeconds(place, doing) {
@@ -107,13 +107,13 @@ var inductorLab = (() => {
     const [tag, attributes] = node;
     if (ACTIVE.test(tag)) throw new Error(`a view has no <${tag}>`);
     const inside = tag === "svg" ? SVG2 : make;
-    const element = inside(tag, attributes);
-    if (!("hidden" in attributes)) fill(element, node, each, inside);
-    each(element, node);
-    return element;
+    const element2 = inside(tag, attributes);
+    if (!("hidden" in attributes)) fill(element2, node, each, inside);
+    each(element2, node);
+    return element2;
   }
-  function fill(element, node, each, make = HTML) {
-    element.append(...childrenOf(node).map((child) => typeof child === "string" ? child : build(child, each, make)));
+  function fill(element2, node, each, make = HTML) {
+    element2.append(...childrenOf(node).map((child) => typeof child === "string" ? child : build(child, each, make)));
   }
   var childrenOf = ([, , ...children]) => children;
   function atStep(node, step2) {
@@ -180,11 +180,11 @@ var inductorLab = (() => {
       })
     ];
   }
-  function standalone({ element, width, height }) {
-    const copied = element.cloneNode(true);
-    writeStyles(element, copied);
+  function standalone({ element: element2, width, height }) {
+    const copied = element2.cloneNode(true);
+    writeStyles(element2, copied);
     copied.removeAttribute("transform");
-    const explorer = element.closest(".lab-explorer");
+    const explorer = element2.closest(".lab-explorer");
     const paper = getComputedStyle(explorer).backgroundColor;
     const [w, h] = [width, height].map((side) => Math.ceil(side) + 2 * AROUND);
     const inside = new XMLSerializer().serializeToString(copied);
@@ -222,7 +222,7 @@ var inductorLab = (() => {
   }
   function roving(container, parts, selection) {
     const whole = new Map(parts.map((part) => [part.element, part]));
-    for (const { element } of parts) element.setAttribute("tabindex", "-1");
+    for (const { element: element2 } of parts) element2.setAttribute("tabindex", "-1");
     container.addEventListener("keydown", (event) => {
       const part = whole.get(targetOf(event));
       if (event.key === "Enter" && part?.things.length) selection.pin(part.things);
@@ -324,8 +324,8 @@ var inductorLab = (() => {
      * @param {Element} element
      * @param {Thing[]} things
      */
-    add(element, things) {
-      for (const thing of things) push(this.elements, thing, element);
+    add(element2, things) {
+      for (const thing of things) push(this.elements, thing, element2);
     }
     /**
      * Highlight the elements of these things, and no others.
@@ -335,8 +335,8 @@ var inductorLab = (() => {
     light(lit) {
       const now = /* @__PURE__ */ new Set();
       if (lit) for (const thing of lit) (this.elements.get(thing) || []).forEach((e) => now.add(e));
-      for (const element of this.lit) if (!now.has(element)) element.classList.remove("lit");
-      for (const element of now) if (!this.lit.has(element)) element.classList.add("lit");
+      for (const element2 of this.lit) if (!now.has(element2)) element2.classList.remove("lit");
+      for (const element2 of now) if (!this.lit.has(element2)) element2.classList.add("lit");
       this.lit = now;
       this.container.classList.toggle("dim", now.size > 0);
     }
@@ -355,38 +355,38 @@ var inductorLab = (() => {
     const { selection } = context;
     const known3 = /* @__PURE__ */ new Map();
     const later = /* @__PURE__ */ new Map();
-    const see = (element2, node) => {
+    const see = (element3, node) => {
       const attributes = node[1];
-      if ("data-things" in attributes) known3.set(element2, new Part(element2, node));
-      if ("hidden" in attributes) later.set(element2, node);
-      if ("data-pair" in attributes) element2.children[1].append(pairButton(attributes, context));
+      if ("data-things" in attributes) known3.set(element3, new Part(element3, node));
+      if ("hidden" in attributes) later.set(element3, node);
+      if ("data-pair" in attributes) element3.children[1].append(pairButton(attributes, context));
       if ("data-term" in attributes && attributes.scope !== "col") {
-        context.words.explain(element2, attributes["data-term"] || element2.textContent);
+        context.words.explain(element3, attributes["data-term"] || element3.textContent);
       }
     };
-    const element = build(view.tree, see);
-    element.setAttribute("tabindex", "0");
-    const shows = new Shows(element);
+    const element2 = build(view.tree, see);
+    element2.setAttribute("tabindex", "0");
+    const shows = new Shows(element2);
     const parts = [...known3.values()];
     for (const part of parts) shows.add(part.element, part.things);
     for (const [folded, node] of later) openFromAbove(folded, () => fill(folded, node, see));
-    addFiles(element, view);
-    for (const drawing of element.querySelectorAll("svg.lab-drawing")) {
+    addFiles(element2, view);
+    for (const drawing of element2.querySelectorAll("svg.lab-drawing")) {
       new ResizeObserver(() => drawing.clientWidth && cutNames(drawing)).observe(drawing);
     }
     const thingsAt = (event) => {
       const part = targetOf(event).closest("[data-things]");
       return part && known3.get(part)?.things || [];
     };
-    element.addEventListener("mouseover", (event) => selection.preview(thingsAt(event)));
-    element.addEventListener("mouseleave", () => selection.preview([]));
-    element.addEventListener("click", (event) => {
+    element2.addEventListener("mouseover", (event) => selection.preview(thingsAt(event)));
+    element2.addEventListener("mouseleave", () => selection.preview([]));
+    element2.addEventListener("click", (event) => {
       const things = thingsAt(event);
       if (things.length && !targetOf(event).closest("button")) selection.pin(things);
     });
-    roving(element, parts, selection);
+    roving(element2, parts, selection);
     return {
-      element,
+      element: element2,
       light: (lit, scroll) => {
         shows.light(lit);
         if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });
@@ -401,12 +401,12 @@ var inductorLab = (() => {
      * @param {HTMLElement} element
      * @param {Branch} node
      */
-    constructor(element, node) {
-      this.element = element;
+    constructor(element2, node) {
+      this.element = element2;
       this.node = node;
       this.things = node[1]["data-things"].split(" ").filter(Boolean).map(Number);
       this.text = void 0;
-      if (this.things.length) element.classList.add("linked");
+      if (this.things.length) element2.classList.add("linked");
     }
     /** @param {string} query */
     has(query) {
@@ -459,20 +459,20 @@ var inductorLab = (() => {
       )
     }, say(choice));
   }
-  function addFiles(element, view) {
+  function addFiles(element2, view) {
     const files = (view.files || []).map((file) => html("button", {
       type: "button",
       class: "lab-save",
       title: file.tip,
       onclick: () => download(file.name, file.type, JSON.stringify(file.data))
     }, file.label));
-    const drawing = element.querySelector("svg.lab-drawing");
+    const drawing = element2.querySelector("svg.lab-drawing");
     const pictures = drawing ? exportButtons(view.name, () => ({
       element: drawing,
       width: drawing.width.baseVal.value,
       height: drawing.height.baseVal.value
     })) : [];
-    element.querySelector(".lab-note")?.append(" ", ...files, ...pictures);
+    element2.querySelector(".lab-note")?.append(" ", ...files, ...pictures);
   }
 
   // budget.js
@@ -524,8 +524,8 @@ var inductorLab = (() => {
 `
     };
   }
-  function stepped(element) {
-    const parents = new Set([...element.querySelectorAll("[data-steps]")].map((part) => part.parentNode));
+  function stepped(element2) {
+    const parents = new Set([...element2.querySelectorAll("[data-steps]")].map((part) => part.parentNode));
     const whole = [...parents].flatMap((parent) => parent ? [{ parent, children: [...parent.childNodes] }] : []);
     return (step2) => {
       for (const { parent, children } of whole) {
@@ -1132,18 +1132,18 @@ ${to}`;
   function guardsView(view, context) {
     view.state ??= { values: copy(view.inputs), said: "", calls: [] };
     const { state } = view;
-    const element = html("div", { class: "lab-table lab-guards", tabindex: 0 });
+    const element2 = html("div", { class: "lab-table lab-guards", tabindex: 0 });
     const verdict = html("p", { class: "lab-guard-verdict", role: "status" });
     const body = html("div", {});
     const calls = html("div", { class: "lab-calls" });
-    const shown = { rows: [], shows: new Shows(element) };
+    const shown = { rows: [], shows: new Shows(element2) };
     const judge = () => {
       const found = view.entries.map((entry) => judged(entry.checks, state.values));
       const hit = found.findIndex((states) => !states.includes("fails"));
       refill(verdict, ...verdictParts(view, found, hit, state.values, context));
       verdict.className = `lab-guard-verdict ${hit < 0 ? "no" : "ok"}`;
       shown.rows = [];
-      shown.shows = new Shows(element);
+      shown.shows = new Shows(element2);
       refill(body, view.entries.map((entry, i) => checkTable(entry, found[i], shown, context)));
     };
     const edited = () => {
@@ -1190,11 +1190,11 @@ ${to}`;
       });
       edited();
     };
-    element.append(html("p", { class: "lab-note" }, view.note), form, verdict, said, calls, body);
+    element2.append(html("p", { class: "lab-note" }, view.note), form, verdict, said, calls, body);
     refill(calls, callTable(state.calls));
     judge();
     return {
-      element,
+      element: element2,
       light: (lit, scroll) => {
         shown.shows.light(lit);
         if (scroll) shown.shows.first()?.scrollIntoView({ block: "nearest" });
@@ -1461,7 +1461,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   }
   function compare(signs, values) {
     if (values.includes(void 0)) return void 0;
-    return signs.every((sign, i) => RELATIONS[sign](values[i], values[i + 1]));
+    return signs.every((sign2, i) => RELATIONS[sign2](values[i], values[i + 1]));
   }
   var RELATIONS = {
     "==": (a, b) => a === b,
@@ -1591,7 +1591,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     if (event.shiftKey && event.key === "Enter") return false;
     return event.key in ACTIONS || MOVES.includes(event.key);
   }
-  var isField = (element) => ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName);
+  var isField = (element2) => ["INPUT", "SELECT", "TEXTAREA"].includes(element2.tagName);
   var ACTIONS = {
     "[": (explorer) => step(explorer, -1),
     "]": (explorer) => step(explorer, 1),
@@ -1843,7 +1843,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   function line(area, side, shares) {
     const isColumn = side === "left";
     const label = isColumn ? say("width of the left panes") : say("height of the upper panes");
-    const element = html("div", {
+    const element2 = html("div", {
       class: `lab-split lab-split-${side}`,
       role: "separator",
       tabindex: 0,
@@ -1857,24 +1857,24 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       const share = Math.max(SMALLEST, Math.min(LARGEST, wanted));
       shares[side] = share;
       area.style.setProperty(`--${side}`, `${share}%`);
-      element.setAttribute("aria-valuenow", String(Math.round(share)));
+      element2.setAttribute("aria-valuenow", String(Math.round(share)));
     };
-    element.addEventListener("pointerdown", (event) => {
-      element.setPointerCapture(event.pointerId);
+    element2.addEventListener("pointerdown", (event) => {
+      element2.setPointerCapture(event.pointerId);
       event.preventDefault();
-      element.focus({ preventScroll: true });
+      element2.focus({ preventScroll: true });
     });
-    element.addEventListener("pointermove", (event) => {
-      if (!element.hasPointerCapture(event.pointerId)) return;
+    element2.addEventListener("pointermove", (event) => {
+      if (!element2.hasPointerCapture(event.pointerId)) return;
       const box = area.getBoundingClientRect();
       set(100 * (isColumn ? (event.clientX - box.left) / box.width : (event.clientY - box.top) / box.height));
     });
-    element.addEventListener("lostpointercapture", () => store(shares));
-    element.addEventListener("dblclick", () => {
+    element2.addEventListener("lostpointercapture", () => store(shares));
+    element2.addEventListener("dblclick", () => {
       set(EQUAL);
       store(shares);
     });
-    element.addEventListener("keydown", (event) => {
+    element2.addEventListener("keydown", (event) => {
       const wanted = event.key === "Home" ? SMALLEST : event.key === "End" ? LARGEST : event.key in MOVES2 ? shares[side] + MOVES2[event.key] : null;
       if (wanted === null) return;
       set(wanted);
@@ -1883,7 +1883,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       event.stopPropagation();
     });
     set(shares[side]);
-    return element;
+    return element2;
   }
   function stored() {
     try {
@@ -2003,27 +2003,19 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     }
     if (at < text.length) yield [null, text.slice(at)];
   }
-  function colourWhenSeen(chunks, size, lines, language) {
-    if (!LANGUAGES[language]) return;
+  function colourer(lines, size, language) {
+    if (!LANGUAGES[language]) return null;
     const opened = [null];
-    chunks.forEach((chunk, number) => {
-      chunk.addEventListener("contentvisibilityautostatechange", function seen(event) {
-        if (event.skipped) return;
-        chunk.removeEventListener("contentvisibilityautostatechange", seen);
-        for (let known3 = opened.length; known3 <= number; known3++) {
-          opened.push(goThrough(
-            lines.slice((known3 - 1) * size, known3 * size),
-            language,
-            opened[known3 - 1]
-          ));
-        }
-        const codes = chunk.querySelectorAll("code");
-        const here = lines.slice(number * size, (number + 1) * size);
-        goThrough(here, language, opened[number], (i, words2) => {
-          codes[i].replaceChildren(...words2.map(([kind, text]) => kind ? html("span", { class: `lab-${kind}` }, text) : text));
-        });
-      });
-    });
+    return (chunk, each) => {
+      for (let known3 = opened.length; known3 <= chunk; known3++) {
+        opened.push(goThrough(
+          lines.slice((known3 - 1) * size, known3 * size),
+          language,
+          opened[known3 - 1]
+        ));
+      }
+      goThrough(lines.slice(chunk * size, (chunk + 1) * size), language, opened[chunk], each);
+    };
   }
   function goThrough(lines, language, open, each = null) {
     lines.forEach(([text, , mark], i) => {
@@ -2177,67 +2169,224 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
   var views = 0;
   var CHUNK = 200;
   var LINE_HEIGHT = 18.75;
+  var AT_ONCE = 300;
+  var MARGIN2 = "600px";
   function textView(view, context) {
-    const id = `lab-text-${views++}`;
-    const element = html("div", {
-      class: "lab-text",
-      tabindex: 0,
-      role: "listbox",
-      "aria-label": say("{name}, lines", { name: say(view.name) })
-    });
-    const shows = new Shows(element);
-    const lines = [];
+    const lines = new Lines(view, context);
     let lowered2;
-    for (const block of view.blocks) {
+    return {
+      element: lines.element,
+      ...kernelEditor(view, context),
+      light: (lit, scroll) => lines.light(lit, scroll),
+      goTo: (number) => lines.goTo(number - 1),
+      find: (query) => {
+        lowered2 ??= lines.all.map((line2) => line2.text.toLowerCase());
+        return lowered2.flatMap((text, i) => text.includes(query) ? [lines.elementOf(i)] : []);
+      },
+      text: () => lines.all.map((line2) => line2.text).join("\n") + "\n",
+      whole: () => lines.all.forEach((_, i) => lines.elementOf(i))
+    };
+  }
+  var Lines = class {
+    /**
+     * @param {TextView} view
+     * @param {Context} context
+     */
+    constructor(view, context) {
+      this.context = context;
+      this.id = `lab-text-${views++}`;
+      this.element = html("div", {
+        class: "lab-text",
+        tabindex: 0,
+        role: "listbox",
+        "aria-label": say("{name}, lines", { name: say(view.name) })
+      });
+      this.all = [];
+      this.places = /* @__PURE__ */ new Map();
+      this.lit = /* @__PURE__ */ new Set();
+      this.current = -1;
+      const seen = /* @__PURE__ */ new WeakMap();
+      this.watch = new IntersectionObserver((entries) => {
+        for (const { isIntersecting, target } of entries) {
+          if (!isIntersecting) continue;
+          this.watch.unobserve(target);
+          seen.get(target)?.();
+        }
+      }, { rootMargin: MARGIN2, scrollMargin: MARGIN2 });
+      for (const block of view.blocks) this.element.append(this.block(block, seen));
+      this.listen();
+    }
+    /**
+     * @param {Block} block
+     * @param {WeakMap<Element, () => void>} seen
+     */
+    block(block, seen) {
       const body = html("div", { class: "lab-block" });
       if (block.title) {
         const style = block.title === "⋯" ? "lab-block-title gap" : "lab-block-title";
         body.append(html("div", { class: style }, block.title));
       }
-      const chunks = inChunks(block.lines.map((line2, i) => lineElement(
-        line2,
-        block.first ? block.first + i : "",
-        `${id}-${lines.length}`,
-        shows,
-        lines,
-        context
-      )));
-      colourWhenSeen(chunks, CHUNK, block.lines, block.language);
-      body.append(...chunks);
-      element.append(body);
+      const colours = colourer(block.lines, CHUNK, block.language);
+      for (let start = 0; start < block.lines.length; start += CHUNK) {
+        const first = this.all.length;
+        const count = Math.min(CHUNK, block.lines.length - start);
+        const element2 = chunkOf(count);
+        element2.style.height = `${count * LINE_HEIGHT}px`;
+        const chunk = { element: element2, first, count };
+        block.lines.slice(start, start + count).forEach(([text, things = [], mark = ""], i) => {
+          for (const thing of things) push(this.places, thing, this.all.length);
+          const number = block.first ? block.first + start + i : "";
+          this.all.push({ text, things, mark, number, chunk, element: null });
+        });
+        if (first < AT_ONCE) this.build(chunk);
+        seen.set(element2, () => {
+          this.build(chunk);
+          colours?.(start / CHUNK, (i, words2) => this.colour(first + i, words2));
+        });
+        this.watch.observe(element2);
+        body.append(element2);
+      }
+      return body;
     }
-    listenToLines(element, lines, context.selection);
-    return {
-      element,
-      ...kernelEditor(view, context),
-      light: (lit, scroll) => {
-        shows.light(lit);
-        if (scroll) shows.first()?.scrollIntoView({ block: "nearest" });
-      },
-      goTo: (number) => {
-        const line2 = lines[number - 1];
-        if (!line2) return;
-        context.selection.hold(line2.things, number - 1);
-        markCurrent(line2, true);
-        line2.element.scrollIntoView({ block: "center" });
-      },
-      find: (query) => {
-        lowered2 ??= lines.map((line2) => line2.text.toLowerCase());
-        const found = lowered2;
-        return lines.filter((_, i) => found[i].includes(query)).map((line2) => line2.element);
-      },
-      text: () => lines.map((line2) => line2.text).join("\n") + "\n"
-    };
-  }
+    /** @param {TextLine["chunk"]} chunk */
+    build({ element: element2, first, count }) {
+      if (element2.childElementCount) return;
+      element2.style.height = "";
+      for (let i = first; i < first + count; i++) {
+        const line2 = this.line(i);
+        this.all[i].element = line2;
+        element2.append(line2);
+      }
+    }
+    /**
+     * The element of a line, which is built if it is not there yet.
+     *
+     * @param {number} i
+     */
+    elementOf(i) {
+      const line2 = this.all[i];
+      if (!line2.element) this.build(line2.chunk);
+      return line2.element;
+    }
+    /** @param {number} i */
+    line(i) {
+      const { text, things, mark, number } = this.all[i];
+      const { links } = this.context;
+      const cue = links.cue(things);
+      const classes = [
+        "lab-line",
+        things.length ? "linked" : "",
+        MARKS[mark] || "",
+        this.lit.has(i) ? "lit" : ""
+      ];
+      return html(
+        "div",
+        {
+          id: `${this.id}-${i}`,
+          role: text.trim() ? "option" : "presentation",
+          "aria-selected": text.trim() ? "false" : null,
+          class: classes.filter(Boolean).join(" "),
+          "data-line": i,
+          "data-hue": cue ? cue.hue : null
+        },
+        html("span", { class: "lab-no", "aria-hidden": "true" }, String(number)),
+        html(
+          "span",
+          { class: "lab-cue", title: cue ? say("from {lines}", { lines: cue.title }) : null },
+          cue && links.kind[things[0]] !== "source" ? cue.number : ""
+        ),
+        html("span", { class: "lab-mark" }, mark === "@" ? "" : mark),
+        html("code", {}, text || " ")
+      );
+    }
+    /**
+     * @param {number} i
+     * @param {Word[]} words
+     */
+    colour(i, words2) {
+      this.elementOf(i).lastElementChild?.replaceChildren(...words2.map(([kind, text]) => kind ? html("span", { class: `lab-${kind}` }, text) : text));
+    }
+    /**
+     * Highlight the lines of these things, and no others; with `scroll` show the first.
+     *
+     * @param {Lit} lit
+     * @param {boolean} [scroll]
+     */
+    light(lit, scroll) {
+      const now = new Set([...lit ?? []].flatMap((thing) => this.places.get(thing) ?? []));
+      for (const i of this.lit) if (!now.has(i)) this.all[i].element?.classList.remove("lit");
+      for (const i of now) if (!this.lit.has(i)) this.all[i].element?.classList.add("lit");
+      this.lit = now;
+      this.element.classList.toggle("dim", now.size > 0);
+      if (!scroll || !now.size) return;
+      let first = this.all.length;
+      for (const i of now) first = Math.min(first, i);
+      this.elementOf(first).scrollIntoView({ block: "nearest" });
+    }
+    /** @param {number} i */
+    goTo(i) {
+      if (!this.all[i]) return;
+      this.context.selection.hold(this.all[i].things, i);
+      this.mark(i, true);
+      this.elementOf(i).scrollIntoView({ block: "center" });
+    }
+    /**
+     * @param {number} i
+     * @param {boolean} is
+     */
+    mark(i, is) {
+      if (!this.all[i]) return;
+      const element2 = this.elementOf(i);
+      element2.classList.toggle("current", is);
+      if (this.all[i].text.trim()) element2.setAttribute("aria-selected", String(is));
+    }
+    listen() {
+      const { element: element2, all, context: { selection } } = this;
+      const lineOf = (event) => {
+        const row = targetOf(event).closest(".lab-line");
+        return row ? Number(row.dataset.line) : -1;
+      };
+      element2.addEventListener("mouseover", (event) => {
+        selection.preview(all[lineOf(event)]?.things ?? []);
+      });
+      element2.addEventListener("mouseleave", () => selection.preview([]));
+      element2.addEventListener("click", (event) => {
+        const i = lineOf(event);
+        if (all[i]?.things.length && !String(getSelection())) selection.pin(all[i].things, i);
+      });
+      element2.addEventListener("keydown", (event) => this.key(event));
+    }
+    /** @param {KeyboardEvent} event */
+    key(event) {
+      const { selection } = this.context;
+      const step2 = STEPS[event.key];
+      if (step2) {
+        this.mark(this.current, false);
+        this.current = Math.max(0, Math.min(this.all.length - 1, this.current + step2));
+        this.mark(this.current, true);
+        const element2 = this.elementOf(this.current);
+        element2.scrollIntoView({ block: "nearest" });
+        this.element.setAttribute("aria-activedescendant", element2.id);
+        selection.preview(this.all[this.current].things);
+        event.preventDefault();
+      } else if (event.key === "Enter" && this.all[this.current]?.things.length) {
+        selection.pin(this.all[this.current].things, this.current);
+      }
+    }
+  };
   function inChunks(elements) {
     const chunks = [];
     for (let start = 0; start < elements.length; start += CHUNK) {
       const part = elements.slice(start, start + CHUNK);
-      const chunk = html("div", { class: "lab-chunk" }, part);
-      chunk.style.containIntrinsicHeight = `auto ${part.length * LINE_HEIGHT}px`;
-      chunks.push(chunk);
+      chunks.push(chunkOf(part.length));
+      chunks[chunks.length - 1].append(...part);
     }
     return chunks;
+  }
+  function chunkOf(count) {
+    const chunk = html("div", { class: "lab-chunk" });
+    chunk.style.containIntrinsicHeight = `auto ${count * LINE_HEIGHT}px`;
+    return chunk;
   }
   var STEPS = {
     ArrowDown: 1,
@@ -2248,63 +2397,6 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     End: Infinity
   };
   var MARKS = { "+": "added", "-": "removed", "@": "gap" };
-  function lineElement([text, things = [], mark = ""], number, id, shows, lines, { links }) {
-    const cue = links.cue(things);
-    const row = html(
-      "div",
-      {
-        id,
-        role: text.trim() ? "option" : "presentation",
-        "aria-selected": text.trim() ? "false" : null,
-        class: ["lab-line", things.length ? "linked" : "", MARKS[mark] || ""].filter(Boolean).join(" "),
-        "data-line": lines.length,
-        "data-hue": cue ? cue.hue : null
-      },
-      html("span", { class: "lab-no", "aria-hidden": "true" }, String(number)),
-      html(
-        "span",
-        { class: "lab-cue", title: cue ? say("from {lines}", { lines: cue.title }) : null },
-        cue && links.kind[things[0]] !== "source" ? cue.number : ""
-      ),
-      html("span", { class: "lab-mark" }, mark === "@" ? "" : mark),
-      html("code", {}, text || " ")
-    );
-    lines.push({ element: row, text, things });
-    shows.add(row, things);
-    return row;
-  }
-  function markCurrent(line2, is) {
-    line2?.element.classList.toggle("current", is);
-    if (line2?.text.trim()) line2.element.setAttribute("aria-selected", String(is));
-  }
-  function listenToLines(element, lines, selection) {
-    let current = -1;
-    const lineOf = (event) => {
-      const row = targetOf(event).closest(".lab-line");
-      return row ? lines[Number(row.dataset.line)] : null;
-    };
-    element.addEventListener("mouseover", (event) => selection.preview(lineOf(event)?.things || []));
-    element.addEventListener("mouseleave", () => selection.preview([]));
-    element.addEventListener("click", (event) => {
-      const line2 = lineOf(event);
-      if (line2?.things.length && !String(getSelection())) selection.pin(line2.things, lines.indexOf(line2));
-    });
-    element.addEventListener("keydown", (event) => {
-      const step2 = STEPS[event.key];
-      if (step2) {
-        markCurrent(lines[current], false);
-        current = Math.max(0, Math.min(lines.length - 1, current + step2));
-        const line2 = lines[current];
-        markCurrent(line2, true);
-        line2.element.scrollIntoView({ block: "nearest" });
-        element.setAttribute("aria-activedescendant", line2.element.id);
-        selection.preview(line2.things);
-        event.preventDefault();
-      } else if (event.key === "Enter" && lines[current]?.things.length) {
-        selection.pin(lines[current].things, current);
-      }
-    });
-  }
 
   // steps.js
   function stepsView(view, context) {
@@ -2489,6 +2581,69 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
     }
   };
 
+  // table.js
+  var [ONE_LINE, MANY_LINES] = [24, 60];
+  var SIGNS = { ok: "✓", no: "✗", warn: "!" };
+  function tableTree({ name, columns, note, rows }) {
+    const label = say("{name}, rows", { name: say(name) });
+    const heads = columns.map((column) => {
+      const term = column.replace(/^>/, "");
+      return element("th", { ...numberOf(column), scope: "col", ...termOf(term) }, say(term));
+    });
+    return element(
+      "div",
+      { class: "lab-table", role: "group", "aria-label": label },
+      note && element("p", { class: "lab-note" }, note),
+      element(
+        "table",
+        {},
+        element("thead", {}, element("tr", {}, ...heads)),
+        element("tbody", {}, ...rows.flatMap((row) => rowTrees(row, columns)))
+      )
+    );
+  }
+  function tableTexts({ rows }) {
+    return rows.flatMap(([cells, , , more = []]) => [
+      cells.join("	"),
+      ...more.map(([, term, ...others]) => [say(term), ...others].join("	"))
+    ]);
+  }
+  function rowTrees([cells, things = [], mark = "", more = [], pair = "", steps = []], columns) {
+    const shown = cells.map((cell, i) => element(
+      "td",
+      classOf(columns[i], cell),
+      i || !mark ? "" : sign("span", mark),
+      cell
+    ));
+    const attributes = { "data-things": things.join(" ") };
+    if (pair) attributes["data-pair"] = pair;
+    if (steps.length) attributes["data-steps"] = steps.join(" ");
+    const row = element("tr", attributes, ...shown);
+    if (!more.length) return [row];
+    const inner = more.map(([inside, term, ...others]) => element(
+      "tr",
+      {},
+      inside && sign("td", inside),
+      element("td", termOf(term), say(term)),
+      ...others.map((cell) => element("td", {}, cell))
+    ));
+    const held = element("td", { colspan: String(columns.length) }, element("table", {}, ...inner));
+    return [row, element("tr", { class: "lab-more", hidden: "" }, held)];
+  }
+  function element(tag, attributes, ...children) {
+    return [tag, attributes, ...children.filter((child) => child !== "")];
+  }
+  var sign = (tag, mark) => element(tag, { class: `lab-sign ${mark}` }, SIGNS[mark]);
+  var termOf = (word) => ({ "data-term": say(word) === word ? "" : word });
+  function numberOf(column) {
+    return column.startsWith(">") ? { class: "number" } : {};
+  }
+  function classOf(column, cell) {
+    if (column.startsWith(">")) return { class: "number" };
+    if (cell.length <= ONE_LINE && /^\s*\S+\s*$/.test(cell)) return { class: "whole" };
+    return cell.length > MANY_LINES ? { class: "long" } : {};
+  }
+
   // pieces.js
   var PATIENCE2 = 25;
   var REST = 0;
@@ -2579,26 +2734,26 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.found = [];
       this.wanted = wanted;
       this.count.setAttribute("aria-busy", "true");
-      for (const { element } of old) element.classList.remove("at");
+      for (const { element: element2 } of old) element2.classList.remove("at");
       for (const slot of wanted ? this.explorer.slots : []) {
         const { view } = slot;
-        this.found.push(...view.find(wanted).map((element, place) => ({ slot, view, element, place })));
+        this.found.push(...view.find(wanted).map((element2, place) => ({ slot, view, element: element2, place })));
         yield;
       }
       this.at = -1;
       this.count.textContent = wanted ? say("{n} found", { n: this.found.length }) : "";
-      const still = new Set(this.found.map(({ element }) => element));
-      const mark = (element) => element.classList.add("found");
+      const still = new Set(this.found.map(({ element: element2 }) => element2));
+      const mark = (element2) => element2.classList.add("found");
       if (this.found.length) {
         mark(this.found[0].element);
         yield REST;
         if (this.at < 0) this.next(1);
       }
-      const marked = this.explorer.slots.flatMap(({ element }) => [
-        ...element.getElementsByClassName("found")
+      const marked = this.explorer.slots.flatMap(({ element: element2 }) => [
+        ...element2.getElementsByClassName("found")
       ]);
-      yield* inSteps(marked.filter((element) => !still.has(element)), (element) => {
-        element.classList.remove("found");
+      yield* inSteps(marked.filter((element2) => !still.has(element2)), (element2) => {
+        element2.classList.remove("found");
       });
       yield* inSteps([...still], mark);
       yield* this.closedPanes(wanted);
@@ -2622,7 +2777,7 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      */
     reveal(view, hits) {
       const isChanged = view.reveal?.(hits.map(({ place }) => place));
-      if (!isChanged && hits.every(({ element }) => element.isConnected)) return;
+      if (!isChanged && hits.every(({ element: element2 }) => element2.isConnected)) return;
       const elements = view.find(this.wanted);
       for (const hit of this.found) if (hit.view === view) hit.element = elements[hit.place];
       if (this.found[this.at]?.view === view) this.goTo(this.found[this.at]);
@@ -2671,10 +2826,10 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.goTo(hit);
     }
     /** @param {Hit} hit */
-    goTo({ view, element }) {
-      element.classList.add("at");
-      if (view.showElement) view.showElement(element);
-      else element.scrollIntoView({ block: "nearest" });
+    goTo({ view, element: element2 }) {
+      element2.classList.add("at");
+      if (view.showElement) view.showElement(element2);
+      else element2.scrollIntoView({ block: "nearest" });
     }
   };
   function searchedTexts(view) {
@@ -2683,6 +2838,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         return view.blocks.flatMap((block) => block.lines.map(([text]) => text));
       case "tree":
         return searched(view.tree);
+      case "table":
+        return tableTexts(view);
       case "budget":
         return searched(atStep(view.tree, view.state?.at ?? view.at));
       case "graph":
@@ -3126,26 +3283,26 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
      * @param {E} element
      * @param {string} heading
      */
-    explain(element, heading, pane = "") {
+    explain(element2, heading, pane = "") {
       const sentence = this.meaning(heading, pane);
-      if (!sentence) return element;
-      const said = [sentence, element.title].filter(Boolean).join("\n");
-      element.removeAttribute("title");
-      element.dataset.word = said;
-      element.setAttribute("aria-description", said);
-      if (!FOCUSABLE.includes(element.tagName)) {
-        element.tabIndex = 0;
-        element.classList.add("lab-word");
+      if (!sentence) return element2;
+      const said = [sentence, element2.title].filter(Boolean).join("\n");
+      element2.removeAttribute("title");
+      element2.dataset.word = said;
+      element2.setAttribute("aria-description", said);
+      if (!FOCUSABLE.includes(element2.tagName)) {
+        element2.tabIndex = 0;
+        element2.classList.add("lab-word");
       }
-      return element;
+      return element2;
     }
     /** @param {HTMLElement | null} element */
-    show(element) {
-      this.tip.hidden = !element;
-      if (!element) return;
-      this.tip.textContent = element.dataset.word ?? "";
+    show(element2) {
+      this.tip.hidden = !element2;
+      if (!element2) return;
+      this.tip.textContent = element2.dataset.word ?? "";
       if (!this.tip.isConnected) this.root.append(this.tip);
-      const [box, all] = [element.getBoundingClientRect(), this.root.getBoundingClientRect()];
+      const [box, all] = [element2.getBoundingClientRect(), this.root.getBoundingClientRect()];
       const scale = enlarged(this.root);
       const { offsetWidth: width, offsetHeight: height } = this.tip;
       const left = Math.min((box.left - all.left) / scale, all.width / scale - width - TIP_GAP);
@@ -3165,6 +3322,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
         return graphView(view, context);
       case "tree":
         return treeView(view, context);
+      case "table":
+        return treeView({ kind: "tree", name: view.name, tree: tableTree(view) }, context);
       case "budget":
         return budgetView(view, context);
       case "guards":
@@ -3226,6 +3385,8 @@ ${callText(state.calls)}${shown.rows.map((r) => r.text).join("\n")}
       this.selection.listen((lit, _, scroll) => this.light(lit, scroll));
       keyboard(this);
       deepLinks(this);
+      const held = new WeakRef(this);
+      addEventListener("beforeprint", () => held.deref()?.slots.forEach(({ view }) => view.whole?.()));
     }
     orderPanes() {
       this.order = this.doc.groups.flatMap((group) => group.panes);
