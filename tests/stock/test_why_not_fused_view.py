@@ -45,10 +45,9 @@ def test_a_large_part_names_the_method(attended, monkeypatch):
 def test_the_view_in_chinese(attended):
     lab.language("zh")
     try:
-        shown = view(attended)
+        said = {each[0] for row in rows(view(attended)) for each in row["more"]}
     finally:
         lab.language("en")
-    said = {each[0] for row in rows(shown) for each in row["more"]}
     assert said <= {"含义", "如何融合", "kernel"}
 
 

@@ -86,8 +86,8 @@ def walk(shown: Any) -> Iterator[tuple[str, bool]]:
             yield from ((text, True) for text in strings(shown))
         case {"kind": "table"}:
             yield from walk(tree_of(shown))
-        case {"items": items, "frames": frames, **rest}:
-            yield from walk([rest, *([label, sub, tip] for _, label, sub, _, tip, *_ in items)])
+        case {"items": items, "frames": frames, "title": title}:
+            yield from walk([title, *([label, sub, tip] for _, label, sub, _, tip, *_ in items)])
             yield from walk([[label, sub, tip] for _, label, sub, tip, *_ in frames])
         case {"lines": lines, "language": language, **head}:
             yield from walk(head)
