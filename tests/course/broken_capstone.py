@@ -76,6 +76,36 @@ out.zero_()
 ]  # fmt: skip
 """The same."""
 
+BROKEN_TRITON = {
+    "no_mask": ('{result}, mask=live)")', '{result})")', r"elements: a mask is missing|a race"),
+    "sizes": ("% {size}", "% {self.group.sizes[0]}", "eager mode computes|a mask is missing"),
+    "first_value": ("total = self.variable(constant(Const(first, dtype)))",
+                    "total = self.variable(constant(Const(0, dtype)))", "eager mode computes"),
+    "loads_twice": ("if key not in known:", "if key not in known or isinstance(expr, Load):",
+                    "loaded and stored|a kernel has no `buf"),
+    "names_of_a_loop": ("self.value(nest.body, dict(known))", "self.value(nest.body, known)",
+                        "eager mode computes|cannot be run"),
+    "python": ('self.line("p = tl', 'self.line("import torch")\n        self.line("p = tl',
+               "a kernel has no `import torch`"),
+}  # fmt: skip
+"""What → text of the reference, its replacement, what the verdict says."""
+
+KERNEL = "@triton.jit\ndef kernel0(x, BLOCK: tl.constexpr):\n    "
+KERNEL_CHEATS = [
+    "import torch", "x = 1", "def kernel0(x):\n    pass", "this is no Python",
+    "@triton.jit\ndef kernel0(x, BLOCK=print(1)):\n    x = 1",
+    "@triton.jit\ndef kernel0(x, BLOCK: print(1)):\n    x = 1",
+    "@triton.jit\ndef kernel0(x, *more):\n    x = 1",
+    "@triton.jit\ndef kernel0(x) -> print(1):\n    x = 1",
+    "@triton.jit\ndef kernel0(x, tl):\n    x = 1",
+    KERNEL + "open('f')", KERNEL + "tl.core.builtins.eval('1')", KERNEL + "a = tl.core\n    a.sys",
+    KERNEL + "x.__class__", KERNEL + "tl.__dict__", KERNEL + "x.handle", KERNEL + "y = lambda: 1",
+    KERNEL + "range = 1", KERNEL + "for a in x:\n        a = 1",
+    KERNEL + "while True:\n        x = 1",
+    KERNEL + "y = [a for a in x]", KERNEL + "return x", KERNEL + "with x:\n        x = 1",
+]
+"""Texts that are more than a kernel."""
+
 
 def with_nest(change: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Callable[[Any], Any]:
     """A change of the first nest of a program as data."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -11,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
-from inductor_lab import course
+from inductor_lab import course, mini
 from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
-from inductor_lab.course.capstone import process, repository
+from inductor_lab.course.capstone import process, repository, triton_printer
 from inductor_lab.course.capstone.check import check
 from inductor_lab.course.capstone.command import checked, started
 from inductor_lab.course.capstone.judges import JUDGES, judge_of
+from inductor_lab.course.capstone.kernel_text import unexpected
 from inductor_lab.course.capstone.repository import (
     FILES,
-    MINI,
     body_of,
     functions,
     reference,
@@ -31,10 +33,18 @@ from inductor_lab.course.capstone.repository import (
 )
 from inductor_lab.course.checking import Verdict
 from inductor_lab.course.exercise import Wrong
+from inductor_lab.course.gpu import descend, run_kernel
 from inductor_lab.debug.untrusted.confine import confinable
 from inductor_lab.notebook.language import say
-from tests.course.broken_capstone import BROKEN, CHEATS, WRONG_DATA
+from tests.course.broken_capstone import (
+    BROKEN,
+    BROKEN_TRITON,
+    CHEATS,
+    KERNEL_CHEATS,
+    WRONG_DATA,
+)
 
+needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="no Triton")
 confined = pytest.mark.skipif(not confinable(), reason="no Landlock on this machine")
 
 
@@ -79,7 +89,7 @@ def test_a_starter_with_the_reference_bodies_is_the_small_compiler_again(file: s
         lines[refusal.lineno - 1 : refusal.end_lineno] = \
             whole[body[0].lineno - 1 : body[-1].end_lineno]  # fmt: skip
     assert lines == whole
-    own = (MINI / f"{file}.py").read_text(encoding="utf-8").splitlines()
+    own = repository.reference_path(file).read_text(encoding="utf-8").splitlines()
     assert [a for a, b in zip(own, whole, strict=True) if a != b and "inductor_lab" not in a] == []
 
 
@@ -131,9 +141,9 @@ def test_an_untouched_starter_fails_with_the_name_of_the_step(tmp_path: Path) ->
     folder = written(tmp_path / "mine")
     for file in FILES:
         (folder / "my" / f"{file}.py").write_text(starter(file), encoding="utf-8")
-    verdicts = [*check(folder)]
-    assert [v.points for v in verdicts] == [0] * len(steps())
-    for step, verdict in zip(steps(), verdicts, strict=True):
+    verdicts, required = [*check(folder)], [step for step in steps() if not step.optional]
+    assert [v.points for v in verdicts] == [0] * len(required) == [0] * (len(steps()) - 1)
+    for step, verdict in zip(required, verdicts, strict=True):
         assert f"step {step.number} is not written yet: " in str(verdict)
     assert "lowest_start, plan" in verdicts[6].message
 
@@ -206,7 +216,7 @@ def test_the_reference_earns_all_points_and_trains(tmp_path: Path) -> None:
     wrong = [str(v) for v in shown if not v.right]
     assert wrong == []
     assert said == f"{sum(s.points for s in steps())} of {sum(s.points for s in steps())} points"
-    assert "kernels: " in shown[-1].case
+    assert "kernels: " in shown[-2].case and "loads and stores: " in shown[-1].case
 
 
 def verdicts(folder: Path, edits: dict[str, str], names: str) -> list[Verdict]:
@@ -227,6 +237,62 @@ def test_broken_solutions_are_rejected_at_their_step(tmp_path: Path) -> None:
         assert "def f(x, y, w):" in found[name].case
 
 
+@needs_triton
+@confined
+@pytest.mark.parametrize("what", BROKEN_TRITON)
+def test_broken_triton_printers_are_rejected(tmp_path: Path, what: str) -> None:
+    old, new, sentence = BROKEN_TRITON[what]
+    folder = written(tmp_path / "mine")
+    file = folder / "my" / "triton_printer.py"
+    text = file.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new), encoding="utf-8")
+    (verdict,) = check(folder, [step_named("triton")], "a secret")
+    assert verdict.points == 0 and re.search(sentence, verdict.message), verdict
+    assert "def f(x, y, w):" in verdict.case
+
+
+@pytest.mark.parametrize("text", KERNEL_CHEATS)
+def test_a_kernel_has_nothing_but_triton(text: str) -> None:
+    assert unexpected(text) is not None
+
+
+@needs_triton
+def test_the_triton_kernels_of_the_reference_compile_for_a_gpu(tmp_path: Path) -> None:
+    def normed(x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x) - torch.softmax(x, 1).amax(1, keepdim=True)
+
+    x = torch.randn(64, 48)
+    schedule = mini.inspect(normed, x)[0].parts[0].schedule
+    kernels = triton_printer.print_kernels(schedule)
+    assert unexpected(kernels.functions) is None
+    module = triton_printer.load(kernels)
+    for name, parameters in kernels.parameters.items():
+        given = [schedule.program.buffers[each].empty() for each in parameters]
+        assert ".visible .entry" in str(descend(getattr(module, name), *given, BLOCK=64)["ptx"])
+
+
+@needs_triton
+def test_integers_masks_and_indices_are_printed_too() -> None:
+    def counted(x: torch.Tensor, n: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        place = torch.arange(48).expand(64, 48)
+        return (n + place).amax(1), (x > 0).any(1), torch.where(n > place, x, 1 - x), n.double() / 3
+
+    x, n = torch.randn(64, 48), torch.randint(-9, 60, (64, 48))
+    (part,) = mini.inspect(counted, x, n)[0].parts
+    kernels = triton_printer.print_kernels(part.schedule)
+
+    def launch(kernel: Any, programs: int, tensors: Any, block: int) -> None:
+        assert not run_kernel(kernel, (programs,), *tensors, BLOCK=block).races()
+
+    inputs = {tuple(x.shape) + (x.dtype,): x for x in (x, n)}
+    given = [inputs[(*part.program.buffers[name].size, part.program.buffers[name].dtype)]
+             for name in part.program.inputs]  # fmt: skip
+    found = triton_printer.run(part.schedule, kernels, *given, block=16, launch=launch)
+    for mine, right in zip(found, counted(x, n), strict=True):
+        assert mine.dtype == right.dtype and torch.equal(mine, right)
+
+
 @confined
 def test_cheats_and_endless_loops_earn_nothing(tmp_path: Path) -> None:
     edits = {place: body for _, place, body, _ in CHEATS}
@@ -243,7 +309,7 @@ def test_steps_are_solved_in_any_order(tmp_path: Path) -> None:
     for file in FILES:
         if file != "memory":
             (folder / "my" / f"{file}.py").write_text(starter(file), encoding="utf-8")
-    memory, last = check(folder, [step_named("7"), steps()[-1]])
+    memory, last = check(folder, [step_named("7"), step_named("train")])
     assert memory.right and "bytes of memory: " in memory.case
     assert "is not written yet: Affine.bounds" in last.message
 

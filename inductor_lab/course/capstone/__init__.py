@@ -11,7 +11,9 @@ what is not written yet is borrowed from there.
     command.py      writes a repository, and checks one
     readme.py       the pages of the repository
     check.py        a confined process for the student's files, and a judge for each step
-    judges.py       what is checked: properties, on hidden programs
+    judges.py       what is checked: properties, on hidden programs; judge.py: what judges share
+    generated.py    the judges of generated code; kernel_text.py: what a Triton kernel may have
+    triton_printer.py  the reference of the optional step, which is not part of the small compiler
     programs.py     hidden programs; values.py: programs as data
     process.py      the side of the student's code
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from inductor_lab.course.capstone.judges import judge_of
@@ -16,9 +17,9 @@ from inductor_lab.course.capstone.repository import (
     MINI,
     Step,
     copied,
+    default_steps,
     handed_in,
     not_begun,
-    steps,
     title,
 )
 from inductor_lab.course.checking import Verdict, judged
@@ -34,7 +35,11 @@ START = 60.0
 OURS = "inductor_lab.course.capstone.process"
 CLASSES = "inductor_lab.course.given.classes:CLASSES"
 PRELOADED = (OURS, "inductor_lab.mini")
+INTERPRETER = "triton.runtime.interpreter"
+"""Preloaded for the Triton step, since importing it takes longer than a check."""
 HERE = Path(__file__).parent
+OURS_ONLY = ("generated", "grouping", "judge", "judges", "triton_printer")
+"""Files that the student's process cannot read."""
 
 
 def check(
@@ -46,13 +51,16 @@ def check(
     refuse_copies  a step whose functions are all those of inductor_lab.mini earns no points
     """
     texts = handed_in(folder)
-    own = [*HIDDEN, *hidden, MINI, HERE / "judges.py", HERE / "grouping.py"]
+    chosen = wanted or default_steps(texts)
+    needs_triton = find_spec("triton") and any(step.name == "triton" for step in chosen)
+    preloaded = (*PRELOADED, INTERPRETER) if needs_triton else PRELOADED
+    own = [*HIDDEN, *hidden, MINI, *(HERE / f"{name}.py" for name in OURS_ONLY)]
     with ExitStack() as stack:
         fresh = None
-        for step in wanted or steps():
+        for step in chosen:
             verdict = _refused(step, texts, refuse_copies)
             if verdict is None:
-                fresh = fresh or stack.enter_context(Fresh(PRELOADED, required=bool(secret)))
+                fresh = fresh or stack.enter_context(Fresh(preloaded, required=bool(secret)))
                 verdict = _judged(step, texts, fresh, own, secret)
             if not secret:
                 record(f"capstone {step.number}", verdict.points, step.points)

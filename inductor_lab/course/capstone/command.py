@@ -17,7 +17,6 @@ from inductor_lab.course.capstone.repository import (
     PACKAGE,
     starter,
     step_named,
-    steps,
 )
 from inductor_lab.course.language import say
 from inductor_lab.course.scores import points_text
@@ -49,12 +48,13 @@ def checked(words: Sequence[str], secret: Path | None, refuse_copies: bool,
         raise BadArguments(say("name one folder"))
     wanted = [step_named(word) for word in words if not Path(word, PACKAGE).is_dir()]
     folder = folders[0] if folders else Path()
-    points = 0
+    points = possible = 0
     seed, hidden = secret_of(secret)
     for verdict in check(folder, wanted, seed, hidden, refuse_copies):
         show(verdict)
         points += verdict.points
-    return points_text(points, sum(step.points for step in wanted or steps()))
+        possible += verdict.possible
+    return points_text(points, possible)
 
 
 def secret_of(secret: Path | None) -> tuple[str, tuple[Path, ...]]:

@@ -2,12 +2,12 @@
 
 Each judge draws programs, sends them to the student's process, and gets data back.  The data is
 verified and run here, and compared with eager mode in float64.  Bytes, kernels and saved values are
-counted here too, and compared with those of the small compiler.
+counted here too, and compared with those of the small compiler.  `generated.py` has the judges of
+generated code.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -16,22 +16,19 @@ from typing import Any, ClassVar
 
 import torch
 
-from inductor_lab import mini
 from inductor_lab.course.capstone import process
+from inductor_lab.course.capstone.generated import Hosted, Printed, PrintedTriton, Trained
 from inductor_lab.course.capstone.grouping import conflict
+from inductor_lab.course.capstone.judge import Judge, fused, lowered, scheduled, wrong_program
 from inductor_lab.course.capstone.programs import (
     GATES,
     LARGE,
     POINTWISE,
     PRODUCTS,
     REDUCTIONS,
-    SMALL,
-    VIEWS,
     Kinds,
     Program,
     Sizes,
-    each_line,
-    series,
     trace,
 )
 from inductor_lab.course.capstone.repository import Step
@@ -44,82 +41,9 @@ from inductor_lab.course.capstone.values import (
     to_data,
     traffic,
 )
-from inductor_lab.course.exercise import Exercise
 from inductor_lab.course.language import say
-from inductor_lab.course.lines import line_in
-from inductor_lab.debug.untrusted import Process, Raised, Stopped
-from inductor_lab.mini import autograd, cpp, decompose, fuse, loops, lower, memory
-
-Network = tuple[list[torch.Tensor], torch.Tensor, torch.Tensor]
-"""Weights, inputs, targets."""
-ALL = (POINTWISE, REDUCTIONS, VIEWS, PRODUCTS)
-
-
-class Judge(Exercise):
-    """The check of one step.  `start` begins a process without any of the student's Python."""
-
-    kinds: ClassVar[Kinds] = ALL
-    counts: ClassVar[str] = "2 2 3 3 4 5 6 7"
-    sizes: ClassVar[Sizes] = SMALL
-    before: ClassVar[str | None] = ""
-    """First each line of `kinds` is tried alone, after this line; None: it is not."""
-
-    def __init__(self, step: Step, start: Callable[[], Process]) -> None:
-        self.step, self.start = step, start
-        self.figures: dict[str, list[int]] = {}
-
-    def cases(self, draw: random.Random) -> Iterator[Program]:
-        if self.before is not None:
-            yield from each_line(draw, self.kinds, self.before, self.sizes)
-        yield from series(draw, self.kinds, self.counts, self.sizes)
-
-    def smaller(self, case: Program) -> Iterable[Program]:
-        return case.smaller()
-
-    def described(self, case: Any) -> str:
-        return str(getattr(case, "described", case))
-
-    def count(self, unit: str, mine: int, reference: int) -> None:
-        """A figure for the score, and that of the small compiler."""
-        pair = self.figures.setdefault(unit, [0, 0])
-        pair[:] = pair[0] + mine, pair[1] + reference
-
-    def scored(self) -> str:
-        texts = (say("{unit}: {a:,}; inductor_lab.mini: {b:,}", unit=say(unit), a=a, b=b)
-                 for unit, (a, b) in self.figures.items())  # fmt: skip
-        return "\n".join(texts)
-
-    def _tried(self, solution: Any, case: Any) -> str | None:
-        try:
-            return self.judge(solution, case)
-        except (Stopped, NotImplementedError):
-            raise
-        except Raised as raised:
-            if "NotImplementedError" in raised.mro:
-                raise NotImplementedError from None
-            place = solution.process.scratch / "my" / f"{self.step.file}.py"
-            return say("it raised {e}{w}", e=raised, w=line_in(raised.frames, str(place)))
-        except Exception as error:  # of data that no value can be made of
-            e = f"{type(error).__name__}: {error}"
-            return say("the check cannot use your answer: {e}", e=e)
-
-
-def lowered(case: Program) -> loops.Program:
-    return lower.Lowering(case.traced(decompose.table())).program()
-
-
-def fused(case: Program) -> loops.Program:
-    return fuse.substitute(lowered(case))[0]
-
-
-def scheduled(case: Program) -> fuse.Schedule:
-    return fuse.group(fused(case))
-
-
-def wrong_program(program: Any, case: Program) -> str | None:
-    """A sentence if the program is illegal, or computes something else than eager mode."""
-    return illegal(program, case.inputs()) \
-        or difference(program.run(*case.inputs()), case.results())  # fmt: skip
+from inductor_lab.debug.untrusted import Process
+from inductor_lab.mini import autograd, decompose, fuse, loops, lower, memory
 
 
 class Interpreter(Judge):
@@ -355,128 +279,11 @@ def overlap(places: dict[str, memory.Planned], reference: memory.MemoryPlan) -> 
     return None
 
 
-class Printed(Judge):
-    """The C++ compiles without warnings, and computes the same in a process without Python of the
-    student."""
-
-    before: ClassVar[str | None] = None
-    counts: ClassVar[str] = "1 2 4 6 8"
-    kinds: ClassVar[Kinds] = (POINTWISE, REDUCTIONS, VIEWS, GATES)
-
-    def judge(self, solution: Any, case: Program) -> str | None:
-        plan = memory.plan(scheduled(case))
-        made = solution("kernels", to_data(plan.schedule))
-        with self.start() as runner:
-            try:
-                said, results = runner.begin()(to_data(plan), made, case.inputs())
-            except (Raised, Stopped) as error:
-                return say("{s}\nthe kernels cannot be compiled or called: {e}", s=plan.schedule,
-                           e=error)  # fmt: skip
-        if said:
-            return say("{s}\nthe compiler says:\n{e}", s=plan.schedule, e=said)
-        wrong = difference(results, case.results())
-        return f"{plan.schedule}\n{from_data(made).functions}\n{wrong}" if wrong else None
-
-
-class Hosted(Judge):
-    """Calls of the host program call the kernels, and keep earlier results."""
-
-    kinds: ClassVar[Kinds] = (PRODUCTS, POINTWISE, REDUCTIONS)
-    before: ClassVar[str | None] = None
-    counts: ClassVar[str] = "1 2 4 6 8"
-
-    def judge(self, solution: Any, case: Program) -> str | None:
-        """The kernels are those of another program, so only a call of them is right."""
-        plan = memory.plan(scheduled(case))
-        other = altered(plan.schedule)
-        calls = [case.inputs(shift) for shift in (0, 1, 2)]
-        results, source = solution(
-            "call_host", to_data(plan), to_data(cpp.print_kernels(other)), calls)  # fmt: skip
-        for number, (found, inputs) in enumerate(zip(results, calls, strict=True), 1):
-            wrong = difference(found, other.run(*inputs))
-            if wrong:
-                return say("{s}\ncall {n} of 3: {w} (what the kernels compute)", s=source,
-                           n=number, w=wrong)  # fmt: skip
-        return None
-
-
-def altered(schedule: fuse.Schedule) -> fuse.Schedule:
-    """The schedule with 0.25 added to each value that a nest without a reduction stores."""
-    def nest(one: loops.Nest) -> loops.Nest:
-        dtype = schedule.program.buffers[one.out].dtype
-        if one.reduce or not dtype.is_floating_point:
-            return one
-        body = loops.Op("add", (one.body, loops.Const(0.25, dtype)), dtype)
-        return replace(one, body=body)
-
-    items = (replace(item, steps=tuple(map(nest, item.steps))) if isinstance(item, fuse.Group)
-             else item for item in schedule.items)  # fmt: skip
-    return replace(schedule, items=tuple(items))
-
-
-class Trained(Judge):
-    """A network trains with the student's backend as in eager mode."""
-
-    def cases(self, draw: random.Random) -> Iterator[Any]:
-        for rows, columns in ((4, 3), (16, 8)):
-            yield rows, columns, draw.randrange(1 << 30)
-
-    def smaller(self, case: Any) -> Iterable[Any]:
-        return ()
-
-    def described(self, case: Any) -> str:
-        return say("a network with two layers: {a} rows of {b} numbers", a=case[0], b=case[1])
-
-    def judge(self, solution: Any, case: Any) -> str | None:
-        given = network(*case)
-        losses, weights, found = solution("train", *given)
-        eager, right = process.training(*given, lambda f: f)
-        for number, (mine, theirs) in enumerate(zip(losses, eager, strict=True)):
-            if not math.isclose(mine, theirs, rel_tol=1e-9):
-                return say("the loss of step {n} is {a}; in eager mode it is {b}", n=number,
-                           a=mine, b=theirs)  # fmt: skip
-        wrong = difference(weights, right)
-        if wrong:
-            return say("the weights after training: {w}", w=wrong)
-        return self._graphs(found, given)
-
-    def _graphs(self, found: Any, given: Network) -> str | None:
-        """Forward and backward were compiled, each to few kernels."""
-        graphs: list[mini.Graph] = []
-
-        def backend(module: Any, inputs: Any) -> Any:
-            return mini.pipeline.compile_captured(module, inputs, graphs)
-
-        process.training(*given, lambda f: torch.compile(f, backend=backend))
-        reference = {p.kind: p.schedule for each in graphs for p in each.parts}
-        mine = {kind: fuse.Schedule(from_data(program), from_data(items))
-                for kind, program, items in found}  # fmt: skip
-        if mine.keys() != reference.keys():
-            return say("compiled: {a}; it should be {b}", a=", ".join(mine) or "-",
-                       b=", ".join(reference))  # fmt: skip
-        a, b = (sum(map(kernels, each.values())) for each in (mine, reference))
-        self.count("kernels", a, b)
-        moved = [sum(traffic(s.program, s.items) for s in each.values())
-                 for each in (mine, reference)]  # fmt: skip
-        self.count("bytes", *moved)
-        if a > b:
-            return say("{a} kernels, {b} are enough", a=a, b=b)
-        return None
-
-
-def network(rows: int, columns: int, seed: int) -> Network:
-    """Weights, inputs and targets."""
-    draw = torch.Generator().manual_seed(seed)
-    shapes = ((columns, 12), (12,), (12, 5), (rows, columns), (rows, 5))
-    *weights, x, target = (torch.randn(shape, generator=draw, dtype=torch.float64)
-                           for shape in shapes)  # fmt: skip
-    return weights, x, target.softmax(1)
-
-
 JUDGES: dict[str, type[Judge]] = {
     "loops": Interpreter, "lower": Lowered, "decompose": Decomposed, "autograd": Partitioned,
     "substitute": Substituted, "group": Grouped, "memory": Planned, "cpp": Printed,
     "host": Hosted, "pipeline": Trained, "train": Trained,
+    "triton": PrintedTriton,
 }  # fmt: skip
 
 
@@ -488,5 +295,3 @@ def judge_of(step: Step, start: Callable[[], Process]) -> Judge:
     for name, value in texts.items():
         setattr(made, name, value)
     return made
-
-

@@ -16,10 +16,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.course.capstone import repository
+from inductor_lab.course.capstone import repository, triton_printer
 from inductor_lab.course.capstone.programs import Program, trace
 from inductor_lab.course.capstone.values import from_data, to_data
+from inductor_lab.course.language import speak
 from inductor_lab.mini import cpp, host
+from inductor_lab.mini.fuse import Schedule
 
 Data = Any
 Stage = Callable[..., Data]
@@ -117,6 +119,10 @@ def kernels(schedule: Data) -> Data:
     return to_data(_module("cpp").print_kernels(_own(schedule)))
 
 
+def triton_kernels(schedule: Data) -> Data:
+    return to_data(_module("triton_printer").print_kernels(_own(schedule)))
+
+
 def call_host(plan: Data, kernels: Data, calls: Sequence[Sequence[torch.Tensor]]) -> Data:
     """The results of several calls of the host program, all kept until the last one is over."""
     made = _module("host").host_program(_own(plan), _own(kernels))
@@ -156,7 +162,8 @@ def training(
 
 
 STAGES: dict[str, Stage] = {f.__name__: f for f in (
-    bounds, interpret, lower, partition, substitute, group, plan, kernels, call_host, train
+    bounds, interpret, lower, partition, substitute, group, plan, kernels, triton_kernels,
+    call_host, train,
 )}  # fmt: skip
 
 
@@ -165,7 +172,12 @@ STAGES: dict[str, Stage] = {f.__name__: f for f in (
 
 def runner(argument: None) -> Stage:
     """The root of a process that compiles and calls printed kernels: it has no student's Python."""
-    return run_kernels
+    return _run
+
+
+def _run(kind: str, *args: Any) -> Data:
+    runs: dict[str, Stage] = {"cpp": run_kernels, "triton": run_triton}
+    return runs[kind](*args)
 
 
 def run_kernels(plan: Data, kernels: Data, inputs: Sequence[torch.Tensor]) -> Data:
@@ -177,3 +189,27 @@ def run_kernels(plan: Data, kernels: Data, inputs: Sequence[torch.Tensor]) -> Da
     if said.returncode or said.stderr:
         return said.stderr[:4000] or f"exit status {said.returncode}", []
     return "", host.host_program(from_data(plan), made).run(*inputs)
+
+
+def run_triton(
+    schedule: Data, kernels: Data, inputs: Sequence[torch.Tensor], block: int, spoken: str
+) -> Data:
+    """Run kernels in Triton's interpreter: what is wrong with their accesses, the results, and how
+    many elements are loaded and stored."""
+    from inductor_lab.course.gpu import Outside, run_kernel
+
+    speak(spoken)
+    accesses, races = 0, list[str]()
+
+    def launch(kernel: Any, programs: int, tensors: Sequence[torch.Tensor], block: int) -> None:
+        nonlocal accesses
+        made = run_kernel(kernel, (programs,), *tensors, BLOCK=block)
+        accesses += sum(len(one.elements) for one in made.accesses)
+        races.extend(map(str, made.races()[:1]))
+
+    given: Schedule = from_data(schedule)
+    try:
+        results = triton_printer.run(given, from_data(kernels), *inputs, block=block, launch=launch)
+    except Outside as reason:
+        return str(reason), [], 0
+    return "".join(races[:1]), results, accesses

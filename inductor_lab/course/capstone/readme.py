@@ -11,9 +11,16 @@ from collections.abc import Callable
 
 import torch
 
-from inductor_lab.course.capstone import process
+from inductor_lab.course.capstone import process, triton_printer
 from inductor_lab.course.capstone.programs import trace
-from inductor_lab.course.capstone.repository import MINI, TABLE, Step, steps, title
+from inductor_lab.course.capstone.repository import (
+    TABLE,
+    Step,
+    reference_path,
+    step_named,
+    steps,
+    title,
+)
 from inductor_lab.course.language import language, one_of, say
 from inductor_lab.mini import autograd, cpp, decompose, fuse, host, loops, lower, memory
 
@@ -61,7 +68,7 @@ def overview() -> str:
             for s in steps()]  # fmt: skip
     table = "\n".join([f"| {' | '.join(head)} |", "|---|---|---|---|", *rows])
     text: str = texts[language()].strip()
-    return text.replace("{table}", table).replace("{last}", str(len(steps()))) + "\n"
+    return text.replace("{table}", table).replace("{last}", str(step_named("train").number)) + "\n"
 
 
 def page(step: Step) -> str:
@@ -77,7 +84,7 @@ def page(step: Step) -> str:
     command = f"inductor-lab course check capstone {step.number}"
     parts += [f"## {say('Check')}", f"```\n{command}\n```"]
     if step.file:
-        section = (MINI / f"{step.file}.py").read_text(encoding="utf-8").partition(FULL)[2]
+        section = reference_path(step.file).read_text(encoding="utf-8").partition(FULL)[2]
         lines = [line.removeprefix("#").removeprefix(" ") for line in section.splitlines()]
         parts += [f"## {say('What the full compiler does differently')}", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
@@ -150,5 +157,7 @@ EXAMPLES: dict[str, Callable[[], tuple[str, str]]] = {
     "memory": _plan,
     "cpp": lambda: (str(fuse.group(_fused())), str(cpp.print_kernels(fuse.group(_fused())))),
     "host": _call,
+    "triton": lambda: (str(fuse.group(_fused())),
+                       str(triton_printer.print_kernels(fuse.group(_fused())))),
 }  # fmt: skip
 """Step → its input and its output, as text."""

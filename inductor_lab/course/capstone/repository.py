@@ -32,8 +32,11 @@ MINI = Path(mini.__file__).parent
 TABLE = Path(__file__).with_name("steps.toml")
 PACKAGE = "my"
 """The folder of the student's files, and the package that they make."""
-FILES = ("loops", "lower", "decompose", "autograd", "fuse", "memory", "cpp", "host", "pipeline")
+FILES = ("loops", "lower", "decompose", "autograd", "fuse", "memory", "cpp", "host", "pipeline",
+         "triton_printer")
 """In the order of imports."""
+HOMES = {"triton_printer": "inductor_lab.course.capstone"}
+"""Files with references that do not belong to the small compiler."""
 LARGEST = 200_000
 """Bytes of a file that is handed in."""
 INIT = f'''"""Your compiler: `torch.compile(f, backend=my.backend)`.
@@ -58,6 +61,7 @@ class Step:
     file     without its suffix; "" for the last step, which uses all files
     bodies   functions to write: "positions", "Printer.nest"
     hours    for somebody who knows PyTorch but no compilers
+    optional it is checked only if it is begun, and no other step needs it
     """
 
     number: int
@@ -69,6 +73,7 @@ class Step:
     hours: float
     limit: float
     text: tuple[str, str]
+    optional: bool = False
 
 
 @cache
@@ -127,9 +132,18 @@ def _is_refusal(statement: ast.stmt) -> bool:
     return False
 
 
+def home(file: str) -> str:
+    """The module with the reference of a file."""
+    return f"{HOMES.get(file, mini.__name__)}.{file}"
+
+
+def reference_path(file: str) -> Path:
+    return (Path(__file__).parent if file in HOMES else MINI) / f"{file}.py"
+
+
 def reference(file: str) -> str:
-    """A file of the small compiler, as a file of the student's package."""
-    text = (MINI / f"{file}.py").read_text(encoding="utf-8")
+    """The reference of a file, as a file of the student's package."""
+    text = reference_path(file).read_text(encoding="utf-8")
     return text.replace("inductor_lab.mini", PACKAGE).replace("inductor_lab_mini", "backend")
 
 
@@ -163,9 +177,16 @@ def handed_in(folder: Path) -> dict[str, str]:
 def not_begun(step: Step, texts: Mapping[str, str]) -> list[str]:
     """The functions of a step that are missing or still stubs.  Raises SyntaxError."""
     if not step.file:
-        return [name for each in steps() if each.file for name in not_begun(each, texts)]
+        needed = (each for each in steps() if each.file and not each.optional)
+        return [name for each in needed for name in not_begun(each, texts)]
     known, empty = functions(texts[step.file]), stubs(texts[step.file])
     return [name for name in step.bodies if name not in known or name in empty]
+
+
+def default_steps(texts: Mapping[str, str]) -> list[Step]:
+    """All steps, without optional ones of which nothing is written."""
+    return [step for step in steps()
+            if not (step.optional and set(step.bodies) <= set(stubs(texts[step.file])))]
 
 
 def copied(step: Step, texts: Mapping[str, str]) -> list[str]:
@@ -206,7 +227,7 @@ def codes() -> dict[tuple[str, str], CodeType]:
     found = {}
     for step in steps():
         for name in step.bodies:
-            module = importlib.import_module(f"{mini.__name__}.{step.file}")
+            module = importlib.import_module(home(step.file))
             found[step.file, name] = find(module, name).__code__
     return found
 
@@ -231,7 +252,7 @@ def borrow(package: str, known: Mapping[tuple[str, str], CodeType] | None = None
 def take_back(known: Iterable[tuple[str, str]]) -> None:
     """Remove the bodies of the steps from the small compiler in this process."""
     for file, name in known:
-        module = importlib.import_module(f"{mini.__name__}.{file}")
+        module = importlib.import_module(home(file))
         find(module, name).__code__ = _refuse.__code__
 
 
