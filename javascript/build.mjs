@@ -37,6 +37,7 @@ async function bundled(entry, more) {
     absWorkingDir: here,
     entryPoints: [entry],
     bundle: true,
+    minify: true,
     write: false,
     format: "iife",
     target: "es2022",

@@ -8,7 +8,6 @@ import { helpPanel } from "./help.js";
 import { keepKeys, keyboard } from "./keys.js";
 import { Links } from "./links.js";
 import { whenLive } from "./live.js";
-import { unpack } from "./pack.js";
 import { deepLinks, toggleFullScreen, togglePresenter } from "./present.js";
 import { oneStop } from "./roving.js";
 import { say, speak } from "./say.js";
@@ -21,12 +20,13 @@ import { Search } from "./search.js";
 import { followTheme, toggleTheme } from "./theme.js";
 import { Trail } from "./trail.js";
 import { treeView } from "./view.js";
+import { unzipped } from "./unzip.js";
 import { WhatIf } from "./whatif.js";
 import { Words } from "./words.js";
 
 /**
  * @import {
- *   Connection, Context, Document, Drawn, Fact, Listener, Packed, Pane, Slot, View,
+ *   Connection, Context, Document, Drawn, Fact, Listener, Pane, Slot, View,
  * } from "./types.d.ts"
  */
 
@@ -50,20 +50,31 @@ function drawn(view, context) {
 const MOST_PANES = 4;
 
 /**
- * Draw a packed document (see pack.py) inside `root` and return the explorer.  If a Python process
+ * Draw a document (see model.py) inside `root` and return the explorer.  If a Python process
  * answers on `channel`, the explorer is live: it can send "what if" requests.
  *
  * @param {HTMLElement} root
- * @param {Packed} packed
+ * @param {Document} doc
  * @param {string | null} channel
  */
-export function render(root, packed, channel = null) {
+export function render(root, doc, channel = null) {
   const start = performance.now();
-  const explorer = new Explorer(root, unpack(packed));
+  const explorer = new Explorer(root, doc);
   performance.measure("inductor_lab: draw", { start });
   const held = new WeakRef(explorer);
   if (channel) whenLive(channel, (line) => held.deref()?.connect(line), () => !held.deref());
   return explorer;
+}
+
+/**
+ * The same for a compressed document (see unzip.js).
+ *
+ * @param {HTMLElement} root
+ * @param {string} zipped
+ * @param {string | null} channel
+ */
+export async function renderZipped(root, zipped, channel = null) {
+  return render(root, JSON.parse(await unzipped(zipped)), channel);
 }
 
 export class Explorer {

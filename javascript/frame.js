@@ -7,7 +7,7 @@ import { html } from "./dom.js";
 
 /**
  * @param {{ script: string, style: string }} page the texts of widgets/built/page.js and explorer.css
- * @param {string} text a packed document (see pack.py) as JSON
+ * @param {string} text a document (see model.py) as JSON
  */
 export function framed({ script, style }, text) {
   const element = html("iframe", {

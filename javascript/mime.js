@@ -1,9 +1,11 @@
-// From a file or an output to the packed document of the explorer, as JSON text.
+// From a file or an output to the document of the explorer, as JSON text.
+
+import { unzipped } from "./unzip.js";
 
 /** @import { MimeData, Modules } from "./jupyterlab.d.ts" */
 
 const FORMAT = "inductor_lab explorer";
-const VERSION = 1;
+const VERSION = 2;
 const MB = 1 << 20;
 const LARGEST_FILE = 64 * MB;
 const LARGEST_DOCUMENT = 256 * MB;
@@ -43,32 +45,16 @@ export async function documentText(data) {
     throw new Error("This output is from a newer version of inductor_lab. Upgrade inductor_lab in "
       + "the environment that runs JupyterLab.");
   }
+  if (version < VERSION) {
+    throw new Error("This output is from an older version of inductor_lab. Run its cell again.");
+  }
   let text = "";
   try {
-    text = await unzipped(gzip);
+    text = await unzipped(gzip, LARGEST_DOCUMENT);
   } catch (error) {
     throw new Error(`This output is damaged: ${error}`);
   }
   if (text.length > LARGEST_DOCUMENT) throw tooLarge("This output", text.length, LARGEST_DOCUMENT);
-  return text;
-}
-
-/**
- * Decompress text, up to a little more than `LARGEST_DOCUMENT`.
- *
- * @param {string} base64
- */
-async function unzipped(base64) {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  const parts = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const reader = parts.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  while (text.length <= LARGEST_DOCUMENT) {
-    const { done, value } = await reader.read();
-    if (done) return text;
-    text += value;
-  }
-  await reader.cancel();
   return text;
 }
 

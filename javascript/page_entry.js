@@ -1,6 +1,6 @@
 // Entry point of the explorer for pages and widgets, built as `widgets/built/page.js`.
 
-import { render } from "./explorer.js";
+import { render, renderZipped } from "./explorer.js";
 import { announce } from "./live.js";
 import { shareTraits } from "./traits.js";
 
@@ -9,16 +9,17 @@ import { shareTraits } from "./traits.js";
 export { coloured } from "./colours.js";
 export { announce, Line } from "./live.js";
 export { renderTabs } from "./tabs.js";
-export { render };
+export { render, renderZipped };
 
 /** The anywidget interface: announce a model, and draw its document. */
 export const widget = {
   initialize(/** @type {Rendered} */ { model }) {
     announce(model);
   },
-  render(/** @type {Rendered} */ { model, el }) {
+  async render(/** @type {Rendered} */ { model, el }) {
     const root = document.createElement("div");
     el.append(root);
-    return shareTraits(model, render(root, model.get("document"), model.get("channel")));
+    const drawn = await renderZipped(root, model.get("document"), model.get("channel"));
+    return shareTraits(model, drawn);
   },
 };

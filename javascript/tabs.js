@@ -1,17 +1,15 @@
 // Several explorers in one output, as tabs.
 
 import { html, refill } from "./dom.js";
-import { render } from "./explorer.js";
+import { renderZipped } from "./explorer.js";
 import { oneStop } from "./roving.js";
 import { followTheme } from "./theme.js";
 
-/** @import { Packed } from "./types.d.ts" */
-
 /**
- * `documents` are [document, channel, title]; each is drawn when its tab is first opened.
+ * `documents` are [compressed document, channel, title]; each is drawn when its tab is first opened.
  *
  * @param {HTMLElement} root
- * @param {[packed: Packed, channel: string | null, title: string][]} documents
+ * @param {[zipped: string, channel: string | null, title: string][]} documents
  */
 export function renderTabs(root, documents) {
   const panels = documents.map(() => html("div", { role: "tabpanel", hidden: true }));
@@ -22,8 +20,8 @@ export function renderTabs(root, documents) {
   const drawn = new Set();
 
   function open(/** @type {number} */ i) {
-    const [packed, channel] = documents[i];
-    if (!drawn.has(i)) render(panels[i].appendChild(html("div")), packed, channel);
+    const [zipped, channel] = documents[i];
+    if (!drawn.has(i)) renderZipped(panels[i].appendChild(html("div")), zipped, channel);
     drawn.add(i);
     panels.forEach((panel, n) => { panel.hidden = n !== i; });
     tabs.forEach((tab, n) => {

@@ -144,7 +144,7 @@ export interface Model {
   /** The traits of the widgets in this package. */
   get(name: "channel"): string;
   get(name: "tree"): Branch;
-  get(name: "document"): Packed;
+  get(name: "document"): string;
   get(name: "view"): string;
   get(name: "selected"): Selected;
   get(name: "selected" | "view"): Selected | string;
@@ -162,11 +162,5 @@ export interface Model {
 
 /** The argument of a widget's `render`, passed by anywidget. */
 export interface Rendered { model: Model; el: HTMLElement }
-
-/** JSON data. */
-export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
-
-/** A document packed by Python. */
-export interface Packed { shared: Json[]; data: Json }
 
 export type { Connection, Instruction };

@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -19,22 +20,21 @@ from typing import TYPE_CHECKING, Any
 
 from inductor_lab.compiler.base.display import write_text
 from inductor_lab.compiler.base.errors import MissingPackage
-from inductor_lab.widgets.pack import unpacked
-from inductor_lab.widgets.page import json_for_html, lesson_style, page, script, style
+from inductor_lab.widgets.compressed import unzipped, zipped
+from inductor_lab.widgets.page import lesson_style, page, script, style
 from inductor_lab.widgets.plain import STYLE, plain_document
 
 if TYPE_CHECKING:
     from inductor_lab.course.lesson import Cell, Lesson, Note, Output
 
-_DRAWN = re.compile(r'\brender(Tabs)?\(document\.getElementById\("lab-[0-9a-f]+"\), ')
+_DRAWN = re.compile(r'\brender(?:Zipped|(Tabs))\(document\.getElementById\("lab-[0-9a-f]+"\), ')
 _SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
 PICTURES = ("image/png", "image/jpeg")
 _DRAW = """
 const shown = new Map();
 function drawn(place) {
   if (!shown.has(place)) {
-    const data = JSON.parse(place.nextElementSibling.textContent);
-    shown.set(place, render(place, data));
+    shown.set(place, renderZipped(place, place.nextElementSibling.textContent));
   }
   return shown.get(place);
 }
@@ -45,9 +45,9 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "400px" });
 for (const place of document.querySelectorAll(".lesson-explorer")) seen.observe(place);
 for (const button of document.querySelectorAll("[data-line]")) {
-  if (button.tagName === "BUTTON") button.addEventListener("click", () => {
+  if (button.tagName === "BUTTON") button.addEventListener("click", async () => {
     const place = document.getElementById(button.dataset.place);
-    const explorer = drawn(place);
+    const explorer = await drawn(place);
     const { pane, line } = button.dataset;
     if (!explorer.doc.panes[pane]) return;
     const view = explorer.doc.panes[pane].views.findIndex((each) => each.kind === "text");
@@ -60,15 +60,17 @@ for (const button of document.querySelectorAll("[data-line]")) {
 
 
 def documents_in(html: str) -> list[dict[str, Any]]:
-    """The packed documents of the explorers in an output (see show.py)."""
+    """The documents of the explorers in an output (see show.py)."""
     found: list[dict[str, Any]] = []
     for drawing in _DRAWN.finditer(html):
         try:
             data, _ = json.JSONDecoder().raw_decode(html, drawing.end())
         except ValueError:  # an output that was modified
             continue
-        found += [entry[0] for entry in data] if drawing[1] else [data]
-    return [data for data in found if isinstance(data, dict) and {"data", "shared"} <= data.keys()]
+        for each in [entry[0] for entry in data] if drawing[1] else [data]:
+            with suppress(ValueError):
+                found.append(unzipped(str(each)))
+    return found
 
 
 def write_lesson(lesson: Lesson, path: Path) -> Path:
@@ -190,9 +192,9 @@ def _output(output: Output, name: str) -> str:
     return f'<pre class="{kind}" tabindex="0">{escape(output.text)}</pre>' if output.text else ""
 
 
-def _explorer(data: dict[str, Any], name: str) -> str:
-    plain = plain_document(unpacked(data))
+def _explorer(document: dict[str, Any], name: str) -> str:
+    plain = plain_document(document)
     return (
         f'<div class="lesson-explorer" id="{name}">{plain}</div>'
-        f'<script type="application/json">{json_for_html(data)}</script>'
+        f'<script type="text/plain">{zipped(document)}</script>'
     )

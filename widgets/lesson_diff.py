@@ -17,7 +17,6 @@ from inductor_lab.widgets.lesson import (
     markdown_html,
     outputs_html,
 )
-from inductor_lab.widgets.pack import unpacked
 from inductor_lab.widgets.shapes import ShownLine
 from inductor_lab.widgets.views import diff_lines
 
@@ -75,7 +74,7 @@ def compilations(pair: Pair) -> list[tuple[list[tuple[str, str, str]], list[Show
 
 def _documents(cell: Cell | None) -> list[dict[str, Any]]:
     outputs = cell.outputs if cell is not None else ()
-    return [unpacked(data) for output in outputs
+    return [data for output in outputs
             for data in documents_in(output.data.get("text/html", ""))]  # fmt: skip
 
 

@@ -45,12 +45,12 @@ from inductor_lab.notebook.language import say
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.bench_pane import bench_pane, benched
 from inductor_lab.widgets.compare import comparison_panes, verdict
+from inductor_lab.widgets.compressed import unzipped, zipped
 from inductor_lab.widgets.guards import answer_again, answer_prediction
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.memory_pane import memory_pane
 from inductor_lab.widgets.model import linked_document
-from inductor_lab.widgets.pack import packed, unpacked
 from inductor_lab.widgets.page import connection_script, style, widget_script
 from inductor_lab.widgets.places import Places
 from inductor_lab.widgets.plain import STYLE, plain_document
@@ -170,7 +170,7 @@ class Explorer(Connection):
 
     _esm = widget_script()
     _css = style()
-    document = traitlets.Dict(help="packed, see pack.py").tag(sync=True)
+    document = traitlets.Unicode(help="see compressed.py").tag(sync=True)
     selected = traitlets.Dict(help="see places.py").tag(sync=True)
     view = traitlets.Unicode(help="the stage with the focus").tag(sync=True)
     value = traitlets.Dict(read_only=True).tag(sync=True)
@@ -179,7 +179,7 @@ class Explorer(Connection):
         self, compilation: Compilation | StockCompilation, shown: Document, links: Links
     ) -> None:
         self._places = Places(shown, links)
-        super().__init__(compilation, links, document=packed(shown), view=shown["open"][0])
+        super().__init__(compilation, links, document=zipped(shown), view=shown["open"][0])
 
     @classmethod
     def of(cls, compilation: Compilation | StockCompilation) -> Explorer:
@@ -248,7 +248,7 @@ def bundle(compilation: Compilation) -> dict[str, Any]:
     """The widget and static HTML, which a saved notebook shows."""
     widget = Explorer.of(compilation)
     view = widget._repr_mimebundle_() or ({}, {})
-    inert = plain_document(unpacked(widget.document), static_pictures(compilation))
+    inert = plain_document(unzipped(widget.document), static_pictures(compilation))
     html = f"<style>{STYLE}</style>{inert}"
     return {**view[0], "text/plain": repr(compilation), "text/html": html}
 

@@ -36,7 +36,7 @@ from inductor_lab.widgets.words import words
 if TYPE_CHECKING:
     from inductor_lab.compiler.records import CompiledGraph, Record
 
-VERSION = 1
+VERSION = 2
 SHOWN_INPUTS = 4
 NOTHING = (
     "No graph was captured: the function calls no torch operation, or capture stopped before the "

@@ -11,18 +11,17 @@ from importlib.resources import files
 from typing import Any
 
 from inductor_lab.notebook.language import language
-from inductor_lab.widgets.pack import packed
 
 LANG = {"en": "en", "zh": "zh-CN"}
 
 
 @cache
 def script() -> str:
-    """The explorer as an inline module that defines `render(root, document)`.
+    """The explorer as an inline module that defines `renderZipped(root, document)`.
 
     Without exports, since anywidget would use an exported `render`.
     """
-    return f"{_built('page')}\nconst {{ render, renderTabs }} = inductorLab;"
+    return f"{_built('page')}\nconst {{ render, renderZipped, renderTabs }} = inductorLab;"
 
 
 @cache
@@ -107,11 +106,6 @@ def page(title: str, body: str, *styles: str, scripts: str = "'unsafe-inline'") 
 </body>
 </html>
 """
-
-
-def document_for_html(document: Mapping[str, Any]) -> str:
-    """A packed document, as `render` takes it, for use inside a `<script>` element."""
-    return json_for_html(packed(document))
 
 
 def json_for_html(data: Mapping[str, Any]) -> str:

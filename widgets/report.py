@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from inductor_lab.compiler.base.display import write_text
 from inductor_lab.compiler.base.garbage import no_collection
 from inductor_lab.stock.stock_compilation import StockCompilation
+from inductor_lab.widgets.compressed import zipped
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.model import add_group, linked_document
-from inductor_lab.widgets.page import document_for_html, page, script, style
+from inductor_lab.widgets.page import page, script, style
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import static_pictures
 
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from inductor_lab.api.compilation import Compilation
 
 _BODY = """<div id="lab" class="lab-page">{plain}</div>
-<script type="application/json" id="lab-document">{data}</script>
+<script type="text/plain" id="lab-document">{data}</script>
 <script type="module">
 {script}
-render(
+renderZipped(
   document.getElementById("lab"),
-  JSON.parse(document.getElementById("lab-document").textContent),
+  document.getElementById("lab-document").textContent,
 );
 </script>"""
 
@@ -39,7 +40,7 @@ def report_html(
         pictures = static_pictures(compilation)
         add_group(shown, "machine code", low_level_panes(compilation, ladder, assembly, links))
     body = _BODY.format(
-        plain=plain_document(shown, pictures), data=document_for_html(shown), script=script()
+        plain=plain_document(shown, pictures), data=zipped(shown), script=script()
     )
     return page(compilation.name, body, STYLE, style())
 

@@ -36,12 +36,12 @@ from inductor_lab.widgets import bench, debug
 from inductor_lab.widgets.ablation import ablation_html
 from inductor_lab.widgets.advice import advice_html
 from inductor_lab.widgets.compare import comparison_panes, verdict
+from inductor_lab.widgets.compressed import zipped
 from inductor_lab.widgets.home import connect, in_kernel, view_bundle, wants_view
 from inductor_lab.widgets.markup import written
-from inductor_lab.widgets.mime import MIME_TYPE, packed_data
+from inductor_lab.widgets.mime import MIME_TYPE, mime_data
 from inductor_lab.widgets.model import linked_document
-from inductor_lab.widgets.pack import packed
-from inductor_lab.widgets.page import document_for_html, json_for_html, script, style
+from inductor_lab.widgets.page import script, style
 from inductor_lab.widgets.partial import partial_html
 from inductor_lab.widgets.plain import STYLE, plain_document
 from inductor_lab.widgets.plots import picture_of, static_pictures
@@ -100,13 +100,13 @@ def _explorer(compilation: Compilation | StockCompilation) -> str:
     return _explorer_with(compilation)[0]
 
 
-def _explorer_with(compilation: Compilation | StockCompilation) -> tuple[str, dict[str, Any]]:
-    """The explorer as HTML, and its packed document."""
+def _explorer_with(compilation: Compilation | StockCompilation) -> tuple[str, str]:
+    """The explorer as HTML, and its compressed document."""
     shown, links = linked_document(compilation)
     connection = connect(compilation, links)
     channel = json.dumps(connection.channel if connection else None)
     pictures = static_pictures(compilation) if isinstance(compilation, Compilation) else ()
-    data = packed(shown)
+    data = zipped(shown)
     return explorer_html(shown, channel, pictures, data), data
 
 
@@ -120,7 +120,7 @@ def mime_bundle(compilation: Compilation | StockCompilation) -> dict[str, Any] |
     if wants_view():
         return view_bundle(compilation) if isinstance(compilation, Compilation) else None
     page, data = _explorer_with(compilation)
-    return {"text/html": page, MIME_TYPE: packed_data(data)}
+    return {"text/html": page, MIME_TYPE: mime_data(data)}
 
 
 def _explorers(several: Explorers) -> str:
@@ -131,7 +131,8 @@ def _explorers(several: Explorers) -> str:
     name = f"lab-{secrets.token_hex(6)}"
     channels = [each.channel if each else None for each in connections]
     documents = ",".join(
-        f"[{document_for_html(document)},{json.dumps(channel)},{json.dumps(document['title'])}]"
+        f'["{zipped(document)}",'
+        f"{json.dumps(channel)},{json.dumps(document['title'])}]"
         for document, channel in zip(shown, channels, strict=True)
     )
     plain = "".join(map(plain_document, shown))
@@ -157,17 +158,17 @@ def explorer_html(
     shown: Mapping[str, Any],
     channel: str = "null",
     pictures: Iterable[tuple[str, str]] = (),
-    data: Mapping[str, Any] | None = None,
+    data: str = "",
 ) -> str:
-    """A document as HTML for a cell's output; `channel` is a JavaScript literal, `data` the packed
-    document."""
+    """A document as HTML for a cell's output; `channel` is a JavaScript literal, `data` the
+    compressed document."""
     name = f"lab-{secrets.token_hex(6)}"
     plain = f"<style>{STYLE}</style>{plain_document(shown, pictures)}"
     return (
         f'<style>{style()}</style><div id="{name}">{plain}</div>'
         f'<script type="module">\n{script()}\n'
-        f'render(document.getElementById("{name}"), '
-        f"{json_for_html(data or packed(shown))}, {channel});\n</script>"
+        f'renderZipped(document.getElementById("{name}"), '
+        f'"{data or zipped(shown)}", {channel});\n</script>'
     )
 
 

@@ -15,11 +15,11 @@ from urllib.parse import quote
 
 from inductor_lab.compiler.base.display import writing
 from inductor_lab.notebook.language import say
+from inductor_lab.widgets.compressed import zipped
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.page import (
     bench_style,
-    document_for_html,
     page,
     script,
     style,
@@ -44,7 +44,7 @@ const data = held.find((element) => element.dataset.key === wanted);
 if (data) {
   index.hidden = true;
   document.getElementById("lab-back").hidden = false;
-  render(opened, JSON.parse(data.textContent));
+  renderZipped(opened, data.textContent);
 }
 addEventListener("hashchange", () => location.reload());
 """
@@ -73,12 +73,12 @@ def write_trace_report(
         file.write(f'{before}<div id="lab-back" class="lab-bench" hidden>{back}</div>\n')
         file.write('<div id="lab"></div>\n')
         for number, found in enumerate(log.compiled, 1):
-            text = document_for_html(document(log[found.key])) if room > 0 else ""
+            text = zipped(document(log[found.key])) if room > 0 else ""
             room -= len(text)
             if room > 0:
                 held.add(found.key)
                 key = escape(found.key)
-                file.write(f'<script type="application/json" data-key="{key}">{text}</script>\n')
+                file.write(f'<script type="text/plain" data-key="{key}">{text}</script>\n')
             if progress is not None:
                 progress(number, len(log))
         index = written(index_tree(log, held))

@@ -140,19 +140,16 @@ def row(
 
 def table_view(name: str, columns: Sequence[str], rows: Iterable[Row], note: str = "") -> TableView:
     """A table; `columns` that start with `>` are numbers and right-aligned."""
-    known: dict[tuple[str, ...], list[str]] = {}
-    data = [_row_data(shown, len(columns), known) for shown in rows]
+    data = [_row_data(shown, len(columns)) for shown in rows]
     said = say(note) if note else ""
     return {"kind": "table", "name": name, "columns": [*columns], "note": said, "rows": data}
 
 
-def _row_data(shown: Row, columns: int, known: dict[tuple[str, ...], list[str]]) -> list[Any]:
-    """Equal inner rows are one list, which `pack.py` reads once."""
+def _row_data(shown: Row, columns: int) -> list[Any]:
     if len(shown.cells) != columns:
         raise ValueError(f"{len(shown.cells)} cells for {columns} columns")
     marks = shown.more_marks or ("",) * len(shown.more)
-    inner = ((mark, *cells) for cells, mark in zip(shown.more, marks, strict=True))
-    more = [known.setdefault(each, [*each]) for each in inner]
+    more = [[mark, *cells] for cells, mark in zip(shown.more, marks, strict=True)]
     data = [[*shown.cells], [*shown.things], shown.mark, more, shown.pair, [*shown.steps]]
     while not data[-1]:
         data.pop()

@@ -9,8 +9,9 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.notebook.calls import Explorers
+from inductor_lab.widgets.compressed import zipped
 from inductor_lab.widgets.model import document
-from inductor_lab.widgets.page import document_for_html, script
+from inductor_lab.widgets.page import script
 from inductor_lab.widgets.report import report_html
 from inductor_lab.widgets.show import html
 from inductor_lab.widgets.words import glossary
@@ -28,10 +29,10 @@ def scale(x: torch.Tensor) -> torch.Tensor:
 
 AGAIN = """<!doctype html><meta charset="utf-8"><body><script type="module">
 {script}
-const packed = {doc};
+const zipped = "{doc}";
 window.again = () => {{
   document.querySelector(".lab-explorer")?.remove();
-  render(document.body.appendChild(document.createElement("div")), packed, "nobody");
+  renderZipped(document.body.appendChild(document.createElement("div")), zipped, "nobody");
 }};
 </script>"""
 """A page in which a cell can be run again and again."""
@@ -42,7 +43,7 @@ def folder(tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("pages")
     first, second = lab.inspect(wave, torch.randn(2, 3, 4, 5)), lab.inspect(scale, torch.randn(8))
     (made / "one.html").write_text(report_html(first))
-    doc = document_for_html(document(first))
+    doc = zipped(document(first))
     (made / "again.html").write_text(AGAIN.format(script=script(), doc=doc))
     pages = f"<!doctype html><body>{html(first)}<p>between</p>{html(second)}"
     (made / "two.html").write_text(pages)

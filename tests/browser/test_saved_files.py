@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import socket
 import urllib.error
@@ -20,9 +18,9 @@ import inductor_lab as lab
 from inductor_lab.api.compilation import Compilation
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.saved import saving
-from inductor_lab.widgets.mime import MIME_TYPE, explorer_data
+from inductor_lab.widgets.compressed import zipped
+from inductor_lab.widgets.mime import MIME_TYPE, explorer_data, mime_data
 from inductor_lab.widgets.model import document
-from inductor_lab.widgets.pack import packed
 from tests.browser.conftest import Opened
 
 STAGES = {"source", "g0.captured", "guards", "g0.joint", "g0.forward.schedule", "g0.forward.code",
@@ -166,9 +164,7 @@ def test_an_output_shows_without_a_kernel_and_without_trust(open_lab, jupyterlab
 
 
 def data_of(shown: Any) -> dict[str, Any]:
-    text = json.dumps(packed(shown)).encode()
-    gzipped = base64.b64encode(gzip.compress(text)).decode()
-    return {"format": "inductor_lab explorer", "version": 1, "gzip": gzipped}
+    return mime_data(zipped(shown))
 
 
 def data_with(compilation: Compilation, *trees: Any) -> dict[str, Any]:

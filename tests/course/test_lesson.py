@@ -17,7 +17,6 @@ from inductor_lab.notebook.calls import Explorers
 from inductor_lab.widgets.lesson import documents_in
 from inductor_lab.widgets.lesson_diff import compilations
 from inductor_lab.widgets.model import document
-from inductor_lab.widgets.pack import unpacked
 
 
 def doubled(x: torch.Tensor) -> torch.Tensor:
@@ -66,8 +65,8 @@ def test_documents_of_explorers_are_found_in_outputs() -> None:
     first, second = (lab.inspect(fn, torch.ones(8, 8)) for fn in (doubled, tripled))
     for value, wanted in ((first, [first]), (Explorers((first, second)), [first, second])):
         found = documents_in(value._repr_html_() or "")
-        assert [unpacked(data)["title"] for data in found] == [c.name for c in wanted]
-        assert unpacked(found[-1])["panes"].keys() == document(wanted[-1])["panes"].keys()
+        assert [data["title"] for data in found] == [c.name for c in wanted]
+        assert found[-1]["panes"].keys() == document(wanted[-1])["panes"].keys()
     assert documents_in('render(document.getElementById("lab-0a"), {broken') == []
     assert documents_in('render(document.getElementById("lab-0a"), [1]') == []
 

@@ -7,7 +7,7 @@ import { converted, documentText } from "../../javascript/mime.js";
 
 const MB = 1 << 20;
 const dataOf = (text, more = {}) => ({
-  format: "inductor_lab explorer", version: 1, gzip: gzipSync(text).toString("base64"), ...more,
+  format: "inductor_lab explorer", version: 2, gzip: gzipSync(text).toString("base64"), ...more,
 });
 
 /** A server that answers each request so. */
@@ -29,7 +29,8 @@ test("any other output is a sentence", async () => {
   for (const data of [null, undefined, "text", [], {}, dataOf("", { format: "x" }), dataOf("", { gzip: 1 })]) {
     await assert.rejects(documentText(data), /^Error: This output is not an explorer/);
   }
-  await assert.rejects(documentText(dataOf("", { version: 2 })), /from a newer version/);
+  await assert.rejects(documentText(dataOf("", { version: 3 })), /from a newer version/);
+  await assert.rejects(documentText(dataOf("", { version: 1 })), /from an older version/);
   for (const gzip of ["no base64!", "AAAA", dataOf("x".repeat(99)).gzip.slice(0, 20)]) {
     await assert.rejects(documentText(dataOf("", { gzip })), /^Error: This output is damaged/);
   }

@@ -4,7 +4,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { coloured } from "../../javascript/colours.js";
 import { Links, lineNumber } from "../../javascript/links.js";
-import { unpack } from "../../javascript/pack.js";
 import { Placement } from "../../javascript/place.js";
 import { Selection } from "../../javascript/selection.js";
 
@@ -48,17 +47,6 @@ test("hover previews, a click pins, the same click lets go", () => {
   assert.deepEqual(heard.at(-1), [null, []]);
   selection.clear();
   assert.deepEqual(selection.things, []);
-});
-
-test("references, joined lines, forms, runs and objects by their names are unpacked", () => {
-  const shared = ["a long text", ["x", "y"], ["~0", "~~tilde"], "layer ~ of ~"];
-  const data = { a: "~0", b: "~2", c: ["~|", "~0", "end"], d: ["~*", 7, 3, "~0", 1],
-    e: ["~:1", 1, ["~:1", "~0", null]], f: ["~#", "~3", 0, 12] };
-  assert.deepEqual(unpack({ shared, data }), {
-    a: "a long text", b: ["a long text", "~tilde"], c: "a long text\nend",
-    d: [7, 7, 7, "a long text"], e: { x: 1, y: { x: "a long text", y: null } },
-    f: "layer 0 of 12",
-  });
 });
 
 test("words are coloured, none is lost, and a text goes on in the next line", () => {

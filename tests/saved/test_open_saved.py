@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import re
 import subprocess
@@ -18,8 +16,8 @@ from inductor_lab.compiler.base.options import Options
 from inductor_lab.notebook import open_saved, server_extension
 from inductor_lab.saved import saving
 from inductor_lab.widgets import mime
+from inductor_lab.widgets.compressed import unzipped
 from inductor_lab.widgets.model import VERSION, document
-from inductor_lab.widgets.pack import unpacked
 
 JAVASCRIPT = Path(__file__).parents[2] / "javascript"
 
@@ -35,7 +33,7 @@ def file(tmp_path_factory) -> Path:
 
 def shown(answer):
     assert (answer["format"], answer["version"]) == (mime.FORMAT, VERSION)
-    return unpacked(json.loads(gzip.decompress(base64.b64decode(answer["gzip"]))))
+    return unzipped(answer["gzip"])
 
 
 def test_the_server_sends_the_document_of_the_loaded_compilation(file):

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 
 import pytest
 
 from inductor_lab.debug.explore.assembly import assembly
 from inductor_lab.debug.explore.ladder_text import ladder_code
+from inductor_lab.widgets.compressed import unzipped
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.markup import text_of
 from inductor_lab.widgets.model import linked_document
@@ -64,9 +66,15 @@ def test_panes_stand_in_the_report_if_asked_for(training):
                 if "math.sin" in line[0])
     sources = links.sources(line[1])
     assert len(sources) == 1
-    page = report_html(training, "cuda:90", True)
+    page = shown_in(report_html(training, "cuda:90", True))
     assert "tt.load" in page and "machine code" in page
-    assert "tt.load" not in report_html(training)
+    assert "tt.load" not in shown_in(report_html(training))
+
+
+def shown_in(page: str) -> str:
+    """The explorer's document in a report."""
+    text = re.search('id="lab-document">([^<]*)<', page)[1]
+    return str(unzipped(text))
 
 
 def test_what_is_missing_is_said(inference, monkeypatch):

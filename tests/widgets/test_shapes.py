@@ -11,8 +11,8 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.widgets import shapes
+from inductor_lab.widgets.compressed import unzipped, zipped
 from inductor_lab.widgets.model import document
-from inductor_lab.widgets.pack import packed, unpacked
 
 SENT = Path(__file__).parents[2] / "javascript" / "sent.d.ts"
 SHAPES = {name: each for name, each in vars(shapes).items() if is_typeddict(each)}
@@ -70,6 +70,6 @@ def test_a_document_has_the_fields_that_its_shapes_say(language: str) -> None:
         lab.language("en")
     kinds = {view["kind"] for pane in shown["panes"].values() for view in pane["views"]}
     assert kinds >= {"text", "tree", "graph", "guards", "steps"}
-    assert misfits(unpacked(packed(shown)), shapes.Document) == []
+    assert misfits(unzipped(zipped(shown)), shapes.Document) == []
     shown["panes"]["source"]["title_"] = ""  # type: ignore[typeddict-unknown-key]
     assert misfits(shown, shapes.Document) == ["document.panes.source: title_"]

@@ -14,10 +14,10 @@ import inductor_lab as lab
 from inductor_lab.compiler.base.errors import BadOption, NotRunnable
 from inductor_lab.widgets import live
 from inductor_lab.widgets.compare import comparison_panes, switches, verdict
+from inductor_lab.widgets.compressed import unzipped
 from inductor_lab.widgets.live import Connection, Explorer, changed_by
 from inductor_lab.widgets.markup import text_of
 from inductor_lab.widgets.model import linked_document
-from inductor_lab.widgets.pack import unpacked
 from tests.widgets.reading import rows
 from tests.widgets.test_ladder import needs_triton
 
@@ -235,7 +235,7 @@ def test_a_benchmark_is_a_pane_and_forgets_nothing(inference, monkeypatch):
 def test_the_widget_carries_the_same_document(inference):
     widget = inference.widget()
     assert isinstance(widget, Explorer)
-    assert unpacked(widget.document) == linked_document(inference)[0]
+    assert unzipped(widget.document) == linked_document(inference)[0]
     exported = [line for line in widget._esm.split("\n") if line.startswith("export")]
     assert exported == ["export default inductorLab.widget;"] and "\nimport " not in widget._esm
 
