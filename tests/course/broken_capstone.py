@@ -78,7 +78,8 @@ out.zero_()
 
 BROKEN_TRITON = {
     "no_mask": ('{result}, mask=live)")', '{result})")', r"elements: a mask is missing|a race"),
-    "sizes": ("% {size}", "% {self.group.sizes[0]}", "eager mode computes|a mask is missing"),
+    "sizes": ("% {size}", "% {self.group.sizes[0]}",
+              "eager mode computes|a mask is missing|a race"),
     "first_value": ("total = self.variable(constant(Const(first, dtype)))",
                     "total = self.variable(constant(Const(0, dtype)))", "eager mode computes"),
     "loads_twice": ("if key not in known:", "if key not in known or isinstance(expr, Load):",
