@@ -36,7 +36,11 @@ export function treeView(view, context) {
   const shows = new Shows(element);
   const parts = [...known.values()];
   for (const part of parts) shows.add(part.element, part.things);
-  for (const [folded, node] of later) openFromAbove(folded, () => fill(folded, node, see));
+  /** @type {Map<Element | null, () => void>} */
+  const toggles = new Map();
+  for (const [folded, node] of later) {
+    toggles.set(folded.previousElementSibling, openFromAbove(folded, () => fill(folded, node, see)));
+  }
   addFiles(element, view);
   for (const drawing of element.querySelectorAll("svg.lab-drawing")) {
     new ResizeObserver(() => drawing.clientWidth && cutNames(drawing)).observe(drawing);
@@ -49,7 +53,9 @@ export function treeView(view, context) {
   element.addEventListener("mouseleave", () => selection.preview([]));
   element.addEventListener("click", (event) => {
     const things = thingsAt(event);
-    if (things.length && !targetOf(event).closest("button")) selection.pin(things);
+    if (targetOf(event).closest("button") || String(getSelection())) return;
+    if (things.length) selection.pin(things);
+    toggles.get(targetOf(event).closest("tr"))?.();
   });
   roving(element, parts, selection);
   return {
@@ -109,21 +115,24 @@ function cutNames(drawing) {
 
 /**
  * Add a button to the row above that opens a hidden row; the row is filled when first opened.
+ * Returns what the button does.
  *
  * @param {HTMLElement} folded
  * @param {() => void} fillIt
  */
 function openFromAbove(folded, fillIt) {
+  const toggle = () => {
+    folded.hidden = !folded.hidden;
+    if (!folded.childElementCount) fillIt();
+    button.setAttribute("aria-expanded", String(!folded.hidden));
+    button.textContent = folded.hidden ? "▸" : "▾";
+  };
   const button = html("button", {
     class: "lab-open", type: "button", "aria-expanded": "false", "aria-label": say("details"),
-    onclick: () => {
-      folded.hidden = !folded.hidden;
-      if (!folded.childElementCount) fillIt();
-      button.setAttribute("aria-expanded", String(!folded.hidden));
-      button.textContent = folded.hidden ? "▸" : "▾";
-    },
+    onclick: toggle,
   }, "▸");
   folded.previousElementSibling?.firstElementChild?.prepend(button);
+  return toggle;
 }
 
 /**

@@ -116,7 +116,14 @@ def test_a_decision_opens_to_every_rule(open_page, report, compilation):
     opened.page.click(".lab-pane.focused .lab-tabs >> text=decisions")
     opened.page.click(".lab-pane.focused .lab-open >> nth=0")
     verdicts = compilation.graphs[0].forward.schedule.decisions.all[0].verdicts
-    assert opened.count(".lab-pane.focused .lab-more:not([hidden]) tr") == len(verdicts)
+    shown = ".lab-pane.focused .lab-more:not([hidden]) tr"
+    assert opened.count(shown) == len(verdicts)
+    row = opened.page.locator(".lab-pane.focused .lab-table tbody > tr").first
+    for wanted in (0, len(verdicts)):
+        row.locator("td").nth(2).click()
+        assert opened.count(shown) == wanted, "a click on the row does the same"
+    opened.page.click(f"{shown} >> nth=0")
+    assert opened.count(shown) == len(verdicts), "a click on what it opened closes nothing"
 
 
 def test_a_graph_zooms_and_fits(open_page, report):
