@@ -1,8 +1,9 @@
 """How fast the explorer appears, and how fast it responds: `python -m benchmarks.explorer`.
 
-It starts a kernel and runs two cells, as in a notebook; then it opens BERT-base's report in
-headless Chromium.  Each line has its target; on a busy machine only the ratios are meaningful.
-Needs ipykernel, transformers, playwright and Chromium.
+It starts a kernel and runs two cells, as in a notebook; then it opens the reports of BERT-base and
+of a training step of a GPT-2 with 24 layers in headless Chromium.  Each line has its target; on a
+busy machine only the ratios are meaningful.  Needs ipykernel, transformers, playwright and
+Chromium.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import torch
 
 import inductor_lab as lab
 from inductor_lab.bench.demo.programs import PROGRAMS
@@ -60,6 +63,13 @@ EXPAND = """() => {
   document.body.getBoundingClientRect();
   return performance.now() - start;
 }"""
+ELEMENTS = "document.querySelectorAll('*').length"
+GUARDS = """() => {
+  const start = performance.now();
+  document.querySelector('.lab-rail [data-pane="guards"]').click();
+  document.body.getBoundingClientRect();
+  return performance.now() - start;
+}"""
 DRAWN = 'performance.getEntriesByName("inductor_lab: draw")[0].duration'
 
 
@@ -95,10 +105,35 @@ def bert_figures(folder: Path) -> Iterator[Row]:
     compilation = lab.inspect(fn, *args)
     megabytes = compilation.save(folder / "bert.json").stat().st_size / 1e6
     yield "BERT-base, saved", megabytes, 10.0, "MB"
-    yield from page_times(compilation.report(folder / "bert.html"))
+    report = compilation.report(folder / "bert.html")
+    yield "BERT-base's report", report.stat().st_size / 1e6, 2.0, "MB"
+    yield from page_times(report, "BERT-base's report")
 
 
-def page_times(report: Path) -> Iterator[Row]:
+def large_figures(folder: Path) -> Iterator[Row]:
+    """Forward and backward of GPT-2 with 24 layers of 256: processor time, sizes, and responses."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    sizes = {"n_layer": 24, "n_embd": 256, "n_head": 4, "vocab_size": 2000}
+    model = GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0))
+    tokens = torch.randint(0, 2000, (2, 64))
+    start = time.process_time()
+    compilation = lab.inspect(lambda tokens: model(tokens, labels=tokens).loss, tokens)
+    yield "GPT-2, 24 layers, compiled", time.process_time() - start, 60.0, "s"
+    start = time.process_time()
+    report = compilation.report(folder / "gpt2.html")
+    yield "its report written", time.process_time() - start, 8.0, "s"
+    yield "its report", report.stat().st_size / 1e6, 8.0, "MB"
+    start = time.process_time()
+    saved = compilation.save(folder / "gpt2.json")
+    yield "saved", time.process_time() - start, 4.0, "s"
+    start = time.process_time()
+    lab.load(saved)
+    yield "loaded", time.process_time() - start, 2.0, "s"
+    yield from page_times(report, "its report")
+
+
+def page_times(report: Path, name: str) -> Iterator[Row]:
     from playwright.sync_api import sync_playwright
 
     path = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -106,7 +141,10 @@ def page_times(report: Path) -> Iterator[Row]:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1400, "height": 900})
         page.goto(report.as_uri())
-        yield "BERT-base's report drawn", page.evaluate(DRAWN) / 1e3, 1.0, "s"
+        page.wait_for_selector(".lab-explorer")
+        yield f"{name} drawn", page.evaluate(DRAWN) / 1e3, 1.0, "s"
+        yield "elements of the page", page.evaluate(ELEMENTS), 5000.0, ""
+        yield "guards opened", page.evaluate(GUARDS) / 1e3, 0.2, "s"
         page.click('.lab-rail [data-pane="g0.forward.graph"]')
         yield "one frame of its graph opened", page.evaluate(EXPAND) / 1e3, 0.1, "s"
         hovers = page.evaluate(HOVER, HOVERS)
@@ -138,7 +176,7 @@ def layout_seconds(calls: int = 4000, inputs: int = 1000) -> Iterator[Row]:
 def main() -> None:
     rows = [*layout_seconds(), *notebook_seconds()]
     with tempfile.TemporaryDirectory() as folder:
-        rows += bert_figures(Path(folder))
+        rows += [*bert_figures(Path(folder)), *large_figures(Path(folder))]
     for name, value, target, unit in rows:
         print(f"{name:32} {value:8.3f} {unit:2}   target {target:g}   {value / target:5.0%} of it")
 
