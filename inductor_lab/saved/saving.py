@@ -285,7 +285,6 @@ def _written(rows: list[list[Any]], root: Any) -> tuple[list[Any], Any]:
 # ---- JSON to values --------------------------------------------------------------------------
 
 
-@no_collection()
 def from_json(data: Mapping[str, Any], classes: Mapping[str, type] | None = None) -> Any:
     """The value that was passed to `to_json`, with None in live fields.
 
@@ -413,6 +412,7 @@ def load(path: Path, *kinds: type[T]) -> T:
     return read(text, str(path), *kinds)
 
 
+@no_collection()
 def read(text: bytes, name: str, *kinds: type[T]) -> T:
     """The same for the text of a file, which errors call `name`."""
     try:
