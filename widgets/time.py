@@ -34,6 +34,12 @@ class Kind:
     tracks: frozenset[str]
 
 
+UNTIMED = (
+    "The kernels were not timed. c.profile() times each kernel and each of your lines; in a live "
+    'explorer, press "bench".'
+)
+
+
 def time_pane(compilation: Record) -> Pane:
     """Compile time by phase, of inductor_lab and of TorchDynamo."""
     own = {k: v for k, v in compilation.seconds.items() if k != "total"}
@@ -56,6 +62,8 @@ def time_pane(compilation: Record) -> Pane:
             kernels=duration(spent.kernels), libraries=duration(spent.libraries),
         )  # fmt: skip
         views.append(bars_view("kernels", _seconds_by_name(steps), note, duration))
+    elif compilation.parts:
+        views.append(empty_view("kernels", UNTIMED))
     views += cuda_graph_views(compilation)
     if not views:
         return pane("time", [empty_view("timeline", "This compilation was not timed.")])
