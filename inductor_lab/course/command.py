@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from inductor_lab.compiler.base.display import draw
+from inductor_lab.compiler.base.display import draw, write_errors
+from inductor_lab.course import question_bank
 from inductor_lab.course.build import build, instructor_archive, own_folder
 from inductor_lab.course.language import LANGUAGES, language
 from inductor_lab.course.lesson import pairs, read_lesson
 from inductor_lab.course.nbgrader import export
+from inductor_lab.course.question_bank import FORMATS
 from inductor_lab.course.scores import board
 from inductor_lab.course.times import LIMIT, times
 
@@ -39,6 +41,8 @@ def command(arguments: Sequence[str]) -> str:
         return _glance(given)
     if given.what == "league":
         return _league(given)
+    if given.what == "questions":
+        return _questions(given)
     if given.what == "duel":
         return _duel(given)
     return _report(export(given.folder, given.into, given.language), "files written")
@@ -81,8 +85,22 @@ def _parser() -> argparse.ArgumentParser:
     checked.add_argument("--secret", type=Path, metavar="FILE", help="grade with hidden cases")
     checked.add_argument("--refuse-copies", action="store_true", help="of inductor_lab.mini")
     checked.add_argument("--language", choices=LANGUAGES, default=language())
+    _for_bank(commands)
     _for_classes(commands)
     return parser
+
+
+def _for_bank(commands: Any) -> None:
+    bank = commands.add_parser("questions", help="the tutorials' questions, as a list or an exam")
+    bank.add_argument("names", nargs="*", metavar="CHAPTER", help="5, or one question: 5.3")
+    bank.add_argument("--topic", default="", metavar="WORD", help="in the section or the question")
+    bank.add_argument("--difficulty", type=int, nargs="*", default=[], choices=[1, 2, 3])
+    bank.add_argument("--format", choices=FORMATS, default="list", help="gift: for Moodle")
+    bank.add_argument("--answers", action="store_true", help="and explanations, for instructors")
+    bank.add_argument("--record", action="store_true", help="run the tutorials for the answers")
+    bank.add_argument("-o", "--output", type=Path, help="write a file")
+    bank.add_argument("--folder", type=Path, default=own_folder(), help="of the sources")
+    bank.add_argument("--language", choices=LANGUAGES, default=language())
 
 
 def _for_classes(commands: Any) -> None:
@@ -121,6 +139,21 @@ def _league(given: argparse.Namespace) -> str:
 
     language(given.language)
     return table(given.name, league(given.name, given.folder, *secret_of(given.secret)))
+
+
+def _questions(given: argparse.Namespace) -> str:
+    language(given.language)
+    if given.record:
+        chapters = [int(name) for name in given.names]
+        return _report(question_bank.record(given.folder, chapters), "files written")
+    every = question_bank.questions(given.folder)
+    found = question_bank.chosen(every, given.names, given.topic, given.difficulty)
+    text = question_bank.written(found, given.format, answers=given.answers)
+    if given.output is None:
+        return text
+    with write_errors(given.output, "questions"):
+        given.output.write_text(text, encoding="utf-8")
+    return _report([given.output], "files written")
 
 
 def _duel(given: argparse.Namespace) -> str:

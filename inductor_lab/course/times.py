@@ -98,16 +98,20 @@ def spent() -> tuple[float, float]:
 
 def run(source: Source) -> Iterator[CellTime]:
     """The cells of one tutorial, each with its time; raises LabError if one fails."""
-    cells = [cell for cell in _executed(source).cells if cell.cell_type == "code"]
-    spent = json.loads(cells[-1].outputs[0].text)
+    watching = _WATCH.format(spent=inspect.getsource(spent))  # imports nothing that is timed
+    cells = [cell for cell in executed(source, watching, _TELL).cells if cell.cell_type == "code"]
+    took = json.loads(cells[-1].outputs[0].text)
     # the first cell has one more message, the last one does not report its end
-    for number, (cell, both) in enumerate(zip(cells[1:-1], spent[1:], strict=True), 1):
+    for number, (cell, both) in enumerate(zip(cells[1:-1], took[1:], strict=True), 1):
         lines = [line for line in cell.source.splitlines() if line and line != "guess = None"]
         yield CellTime(number, lines[0] if lines else "", *both)
 
 
-def _executed(source: Source) -> Any:
-    """The executed English notebook, with a timer for each cell."""
+def executed(source: Source, before: str, after: str) -> Any:
+    """The executed English notebook, with a cell before all others and one after them.
+
+    Raises LabError if a cell fails.
+    """
     try:
         import nbformat
         from nbclient import NotebookClient
@@ -116,9 +120,8 @@ def _executed(source: Source) -> Any:
         raise MissingPackage("nbclient") from missing
     cells = [Cell(kind, text) for kind, text in source.cells("en", solved=True)]
     notebook = nbformat.reads(file_text(source, "en", cells), as_version=4)
-    watching = _WATCH.format(spent=inspect.getsource(spent))  # imports nothing that is timed
-    watch, tell = (nbformat.v4.new_code_cell(text) for text in (watching, _TELL))
-    notebook.cells = [watch, *notebook.cells, tell]
+    first, last = (nbformat.v4.new_code_cell(text) for text in (before, after))
+    notebook.cells = [first, *notebook.cells, last]
     with tempfile.TemporaryDirectory(prefix="inductor_lab-") as scratch:
         environment = {VARIABLE: f"{scratch}/course.json"}
         try:

@@ -1,0 +1,187 @@
+"""The question bank: all predictions of the tutorials, with answers for instructors only."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from inductor_lab import course
+from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.course.build import copy_for_students
+from inductor_lab.course.command import command
+from inductor_lab.course.question_bank import (
+    FILE,
+    Question,
+    chosen,
+    gift,
+    listing,
+    markdown,
+    questions,
+    record,
+)
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+FIRST = Question(5, 3, "Fusion: all", "2 · A/B", "kernels of f", "How many {kernels}?\nCount: all.",
+                 "y = {1: x}", 2, 3, "Three, since x = 1.")  # fmt: skip
+SOURCE = """---
+kind: tutorial
+number: 1
+name: x
+en: Title
+zh: 标题
+---
+:::en
+## 1 · First
+
+**Predict.** How many?
+:::
+:::zh
+## 1 · 第一
+
+**先猜后看。** 多少？
+:::
+```python
+guess = None
+
+def f(x):
+    return x + 1
+
+course.predict(("lines", "行数"), guess, 6 * 7)
+course.predict(("is it", "是吗"), guess, f(1) == 2)
+```
+:::en
+It is so.
+
+**Predict.** Next?
+:::
+:::zh
+就是这样。
+
+**先猜后看。** 下一个？
+:::
+```python
+course.predict(("word", "词"), guess, "a")
+```
+"""
+
+
+@pytest.fixture(autouse=True)
+def english() -> None:
+    course.speak("en")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "01_x.md").write_text(SOURCE, encoding="utf-8")
+    return tmp_path
+
+
+def test_every_prediction_has_a_difficulty_and_an_answer() -> None:
+    """If it fails: `inductor-lab course questions --record CHAPTER`, then set the difficulty."""
+    found = questions(NOTEBOOKS)
+    assert len(found) > 120
+    assert [one.name for one in found if one.answer is None] == []
+    notes = tomllib.loads((NOTEBOOKS / FILE).read_text(encoding="utf-8"))
+    known = {(chapter, label) for chapter, labels in notes.items() for label in labels}
+    assert known == {(str(one.chapter), one.label) for one in found}
+    assert {one.difficulty for one in found} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("spoken", ["en", "zh"])
+def test_every_question_has_text_and_topic(spoken: str) -> None:
+    course.speak(spoken)
+    found = questions(NOTEBOOKS)
+    assert len({one.name for one in found}) == len(found)
+    for one in found:
+        assert len(one.text) > 8 and one.topic and "Predict" not in one.text, one
+        assert "先猜后看" not in one.text and "course.predict" not in one.code, one
+        assert bool(re.search("[一-鿿]", one.text)) == (spoken == "zh"), one.text
+    assert sum(bool(one.explanation) for one in found) > 70
+
+
+def test_questions_of_a_source(small: Path) -> None:
+    first, second, third = questions(small)
+    assert (first.name, first.topic, first.label) == ("1.1", "1 · First", "lines")
+    assert first.text == second.text == "How many?" and third.text == "Next?"
+    assert first.code == "def f(x):\n    return x + 1" and third.code == ""
+    assert second.explanation == "It is so." and third.explanation == ""
+    course.speak("zh")
+    assert questions(small)[0].text == "多少？" and questions(small)[1].explanation == "就是这样。"
+
+
+def test_answers_are_recorded_and_difficulties_are_kept(small: Path) -> None:
+    pytest.importorskip("nbclient")
+    (small / FILE).write_text('[1]\n"lines" = { difficulty = 3, answer = 0 }\n"old" = {}\n'
+                              '[2]\n"other" = { difficulty = 1, answer = "x" }\n')  # fmt: skip
+    assert record(small, [1]) == [small / FILE]
+    notes = tomllib.loads((small / FILE).read_text(encoding="utf-8"))
+    assert notes == {
+        "1": {"lines": {"difficulty": 3, "answer": 42}, "is it": {"difficulty": 2, "answer": True},
+              "word": {"difficulty": 2, "answer": "a"}},
+        "2": {"other": {"difficulty": 1, "answer": "x"}},
+    }  # fmt: skip
+
+
+def test_questions_are_chosen() -> None:
+    found = questions(NOTEBOOKS)
+    assert {one.chapter for one in chosen(found, ["5", "6.2"], "", [])} == {5, 6}
+    assert len(chosen(found, ["6.2"], "", [])) == 1
+    hard = chosen(found, [], "", [3])
+    assert 0 < len(hard) < len(found) and {one.difficulty for one in hard} == {3}
+    assert all("kernel" in f"{one.title}{one.topic}{one.label}".lower()
+               for one in chosen(found, [], "Kernel", []))  # fmt: skip
+    with pytest.raises(BadArguments, match="no question fits"):
+        chosen(found, ["99"], "", [])
+
+
+def test_answers_are_shown_only_when_asked_for() -> None:
+    assert "= 3" not in listing([FIRST], answers=False) and "= 3" in listing([FIRST], answers=True)
+    exam, solved = (markdown([FIRST], answers=answers) for answers in (False, True))
+    assert "Three" not in exam and "Answer" not in exam and "**Answer:** 3" in solved
+    assert exam == "## 5.3 A/B\n\nHow many {kernels}?\nCount: all.\n\n```python\ny = {1: x}\n```\n"
+
+
+def test_gift() -> None:
+    assert gift([FIRST]) == (
+        "$CATEGORY: $course$/inductor_lab/5 Fusion: all\n\n"
+        "// [id:inductor_lab 5.3] [tag:difficulty 2]\n"
+        r"::5.3 kernels of f::[markdown]How many \{kernels\}?\nCount\: all.\n\n```python\ny \= "
+        r"\{1\: x\}\n```{#3####Three, since x \= 1.}" + "\n"
+    )
+    made = {True: "{TRUE}", False: "{FALSE}", 0.5: "{#0.5}", "a{b": "{=a\\{b}", None: "{}"}
+    for answer, text in made.items():
+        one = Question(1, 1, "", "", "", "", "", 1, answer, "")
+        assert gift([one]).rstrip().endswith(f"[markdown]{text}")
+
+
+def test_all_questions_are_legal_gift() -> None:
+    """Each block has one pair of braces, and no empty line."""
+    blocks = gift(questions(NOTEBOOKS)).strip().split("\n\n")
+    asked = [block for block in blocks if not block.startswith("$CATEGORY: ")]
+    assert len(asked) == len(questions(NOTEBOOKS)) and len(blocks) - len(asked) == 13
+    for block in asked:
+        comment, text = block.split("\n")
+        bare = re.sub(r"\\.", "", text)
+        assert comment.startswith("// [id:") and bare.count("{") == bare.count("}") == 1, block
+        assert bare.endswith("}") and bare.count("::") == 2
+
+
+def test_the_command(tmp_path: Path) -> None:
+    where = ("--folder", str(NOTEBOOKS))
+    assert command(["questions", "5", *where]).endswith("10 questions")
+    exam = tmp_path / "exam.md"
+    said = command(["questions", "5.1", "--format", "markdown", "-o", str(exam), *where])
+    assert said.startswith(str(exam))
+    assert exam.read_text(encoding="utf-8").startswith("## 5.1 Bytes")
+    assert command(["questions", "5", "--language", "zh", *where]).endswith("10 道题")
+
+
+def test_what_students_install_has_neither_questions_nor_answers(tmp_path: Path) -> None:
+    copy_for_students(tmp_path / "mine")
+    with pytest.raises(BadArguments, match="no sources"):
+        command(["questions", "--folder", str(tmp_path / "mine")])
+    assert not list((tmp_path / "mine").rglob("*.toml"))
