@@ -124,8 +124,7 @@ export class Explorer {
     this.selection.listen((lit, _, scroll) => this.light(lit, scroll));
     keyboard(this);
     deepLinks(this);
-    const held = new WeakRef(this);
-    addEventListener("beforeprint", () => held.deref()?.slots.forEach(({ view }) => view.whole?.()));
+    buildForPrinting(new WeakRef(this));
   }
 
   orderPanes() {
@@ -422,6 +421,20 @@ export class Explorer {
     this.root.append(panel);
     panel.focus({ preventScroll: true });
   }
+}
+
+/**
+ * Build the whole open views before the page is printed.  The listener leaves when the explorer is
+ * gone.
+ *
+ * @param {WeakRef<Explorer>} held
+ */
+function buildForPrinting(held) {
+  addEventListener("beforeprint", function build() {
+    const explorer = held.deref();
+    if (explorer) explorer.slots.forEach(({ view }) => view.whole?.());
+    else removeEventListener("beforeprint", build);
+  });
 }
 
 /**

@@ -17,6 +17,28 @@ const AT_ONCE = 300;
 /** How far outside of the visible area lines are built, in pixels. */
 const MARGIN = "600px";
 
+/** @type {WeakMap<Element, () => void>} */
+const waiting = new WeakMap();
+/** One for all views: an observer of a view would keep the view, which it observes, in memory. */
+const observer = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) {
+    if (!isIntersecting) continue;
+    observer.unobserve(target);
+    waiting.get(target)?.();
+  }
+}, /** @type {IntersectionObserverInit} */ ({ rootMargin: MARGIN, scrollMargin: MARGIN }));
+
+/**
+ * Call a function once, when an element is almost visible.
+ *
+ * @param {Element} element
+ * @param {() => void} run
+ */
+function whenSeen(element, run) {
+  waiting.set(element, run);
+  observer.observe(element);
+}
+
 /**
  * Draw a text view.  A view of kernels also has `{actions, above}`: buttons for the head of the pane,
  * and the editor above the lines.
@@ -65,24 +87,12 @@ class Lines {
     /** The numbers of the highlighted lines. @type {Set<number>} */
     this.lit = new Set();
     this.current = -1;
-    /** @type {WeakMap<Element, () => void>} */
-    const seen = new WeakMap();
-    this.watch = new IntersectionObserver((entries) => {
-      for (const { isIntersecting, target } of entries) {
-        if (!isIntersecting) continue;
-        this.watch.unobserve(target);
-        seen.get(target)?.();
-      }
-    }, /** @type {IntersectionObserverInit} */ ({ rootMargin: MARGIN, scrollMargin: MARGIN }));
-    for (const block of view.blocks) this.element.append(this.block(block, seen));
+    for (const block of view.blocks) this.element.append(this.block(block));
     this.listen();
   }
 
-  /**
-   * @param {Block} block
-   * @param {WeakMap<Element, () => void>} seen
-   */
-  block(block, seen) {
+  /** @param {Block} block */
+  block(block) {
     const body = html("div", { class: "lab-block" });
     if (block.title) {
       const style = block.title === "⋯" ? "lab-block-title gap" : "lab-block-title";
@@ -101,11 +111,10 @@ class Lines {
         this.all.push({ text, things, mark, number, chunk, element: null });
       });
       if (first < AT_ONCE) this.build(chunk);
-      seen.set(element, () => {
+      whenSeen(element, () => {
         this.build(chunk);
         colours?.(start / CHUNK, (i, words) => this.colour(first + i, words));
       });
-      this.watch.observe(element);
       body.append(element);
     }
     return body;

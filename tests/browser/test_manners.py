@@ -30,9 +30,9 @@ def scale(x: torch.Tensor) -> torch.Tensor:
 AGAIN = """<!doctype html><meta charset="utf-8"><body><script type="module">
 {script}
 const zipped = "{doc}";
-window.again = () => {{
+window.again = async () => {{
   document.querySelector(".lab-explorer")?.remove();
-  renderZipped(document.body.appendChild(document.createElement("div")), zipped, "nobody");
+  await renderZipped(document.body.appendChild(document.createElement("div")), zipped, "nobody");
 }};
 </script>"""
 """A page in which a cell can be run again and again."""
