@@ -12,6 +12,7 @@ import importlib
 from typing import Any
 
 from inductor_lab.compiler.base import display, operations
+from inductor_lab.compiler.base.errors import needing_torch
 
 __version__ = "0.1.0"
 
@@ -57,7 +58,7 @@ _OPERATIONS = {
     "ablation": "bench.ablation",
     "blame_again": "debug.blame.find_blame",
     "call_again": "debug.recompiles.call_again",
-    "Comparison": "debug.explore.what_if",
+    "Comparison": "debug.explore.comparison",
     "compile_time": "stock.compile_time",
     "compiled_functions_go_first": "notebook.variables",
     "cuda_graphs": "debug.explore.cuda_graph_report",
@@ -93,11 +94,12 @@ operations.define({name: f"{__name__}.{module}" for name, module in _OPERATIONS.
 def __getattr__(name: str) -> Any:
     """Import a public name from its module when it is first asked for: `import` stays quick."""
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{_MODULES[name]}")
+        with needing_torch():
+            return importlib.import_module(f"{__name__}.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     no_collection = importlib.import_module(f"{__name__}.compiler.base.garbage").no_collection
-    with no_collection():
+    with needing_torch(), no_collection():
         return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
@@ -108,4 +110,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext inductor_lab` in a notebook: adds `%%compile`."""
-    importlib.import_module(f"{__name__}.notebook.magic").register(shell)
+    with needing_torch():
+        magic = importlib.import_module(f"{__name__}.notebook.magic")
+    magic.register(shell)

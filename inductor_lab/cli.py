@@ -14,7 +14,13 @@ from typing import Any
 from inductor_lab import __version__
 from inductor_lab.bench.progress import StatusLine
 from inductor_lab.compiler.base.display import bytes_text
-from inductor_lab.compiler.base.errors import BadArguments, LabError, MissingPackage, unknown_name
+from inductor_lab.compiler.base.errors import (
+    BadArguments,
+    LabError,
+    MissingPackage,
+    needing_torch,
+    unknown_name,
+)
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.debug.command_line import (
     BAD_INPUT,
@@ -50,6 +56,7 @@ def main(
                 during.enter_context(suppress_warnings())
             if given.json:  # what else is printed, such as by the user's function
                 during.enter_context(redirect_stdout(sys.stderr))
+            during.enter_context(needing_torch())
             answer = given.run(given)
         _print(answer, given)
         return int(answer.code)

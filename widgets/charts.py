@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from inductor_lab.bench.bench_result import BenchResult, Experiments, SweepResult
-from inductor_lab.bench.machine import Ceilings
+from inductor_lab.bench.roofs import Ceilings
 from inductor_lab.compiler.step_time import StepTime, duration
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.markup import Tree, element, text_of, tips

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from inductor_lab.compiler.base.display import bytes_text
-from inductor_lab.compiler.rewrite.passes import PASSES
-from inductor_lab.compiler.schedule.fusion.rules import PROFIT
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.graphs import schedule_picture
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.parts import decisions_view, kernel_block, module_paths, ops_to
-from inductor_lab.widgets.shapes import Pane, ShownLine, Switches, View
+from inductor_lab.widgets.shapes import Pane, ShownLine, View
 from inductor_lab.widgets.views import (
     block,
     code_lines,
@@ -22,32 +20,10 @@ from inductor_lab.widgets.views import (
     table_view,
     text_view,
 )
-from inductor_lab.widgets.words import description
 
 if TYPE_CHECKING:
     from inductor_lab.compiler.records import CompiledPart
-    from inductor_lab.debug.explore.what_if import Comparison
-
-
-def switches() -> list[Switches]:
-    """What can be changed: titled lists of [label, arguments of `Compilation.what_if`, meaning].
-
-    Pairs have buttons in the table of decisions; the memory budget has a slider.
-    """
-    fusion: list[list[Any]] = [
-        [say("disable fusion"), {"fusion": False}, say("one kernel for each operator")]
-    ]
-    fusion += [
-        [say("disable fusion rule: {rule}", rule=name), {"fusion_off": [name]},
-         description(name, rule)]
-        for name, rule in PROFIT.items()
-    ]  # fmt: skip
-    rewrites = [
-        [say("disable rewrite: {name}", name=name), {"rewrites_off": [name]},
-         description(name, run)]
-        for name, run in PASSES.items()
-    ]  # fmt: skip
-    return [{"title": "fusion", "changes": fusion}, {"title": "rewrites", "changes": rewrites}]
+    from inductor_lab.debug.explore.comparison import Comparison
 
 
 def comparison_panes(comparison: Comparison, links: Links) -> dict[str, Pane]:

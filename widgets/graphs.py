@@ -18,7 +18,7 @@ from inductor_lab.compiler.ir.program import (
 )
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
 from inductor_lab.compiler.step_time import StepTime, duration
-from inductor_lab.compiler.torch_door.torch_api import DTYPE_NAMES
+from inductor_lab.compiler.torch_door.torch_tables import DTYPE_NAMES
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.modules import common_module, module_frames

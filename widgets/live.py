@@ -46,7 +46,7 @@ from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.bench_pane import bench_pane, benched
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.compressed import unzipped, zipped
-from inductor_lab.widgets.guards import answer_again, answer_prediction
+from inductor_lab.widgets.guards_live import answer_again, answer_prediction
 from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.memory_pane import memory_pane
@@ -54,8 +54,8 @@ from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import connection_script, style, widget_script
 from inductor_lab.widgets.places import Places
 from inductor_lab.widgets.plain import STYLE, plain_document
-from inductor_lab.widgets.plots import static_pictures
 from inductor_lab.widgets.shapes import Document
+from inductor_lab.widgets.static_pictures import static_pictures
 
 if TYPE_CHECKING:
     from inductor_lab.api.compilation import Compilation

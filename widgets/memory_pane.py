@@ -35,20 +35,11 @@ NARROW = 560.0
 LIMIT = 36.0
 """Time limit in seconds for each run; all runs together take at most eight times as long, a little
 less than the page waits."""
-UNMEASURED = (
-    'A live explorer measures this with its button "step memory"; a saved page or file cannot '
-    "run the call."
-)
 NOTE = (
     "Bytes alive in one step, measured in processes of their own; {size} exist before it. "
     "lab.memory(f, x) also tries changes that lower a peak."
 )
 PEAKS = ("compiler", ">peak", ">kept for backward", "peak at", "line")
-
-
-def unmeasured_pane() -> Pane:
-    """The pane before a measurement."""
-    return pane("step memory", [empty_view("peaks", UNMEASURED)])
 
 
 def measured_memory(compilation: Record | StockCompilation) -> StepMemory:

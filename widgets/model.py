@@ -5,7 +5,7 @@ groups            the rail: titled lists of pane ids, in pipeline order
 panes             id → {title, count, seconds, problem, views}
 open              the initial panes
 words             the meaning of headings and rules (see `words.py`)
-switches          the changes that a live explorer offers (see `compare.py`)
+switches          the changes that a live explorer offers (see `switches.py`)
 links             provenance (see `links.py`)
 """
 
@@ -20,13 +20,12 @@ from inductor_lab.compiler.step_time import Spent, duration
 from inductor_lab.notebook.language import say, spoken
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets import stock
-from inductor_lab.widgets.compare import switches
 from inductor_lab.widgets.graphs import fx_picture
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.memory_pane import unmeasured_pane
 from inductor_lab.widgets.parts import assumed_text, fused_text, part_panes
 from inductor_lab.widgets.shapes import Document, Fact, Pane, PaneGroup, Switches, View
 from inductor_lab.widgets.split import joint_panes
+from inductor_lab.widgets.step_memory import unmeasured_pane
 from inductor_lab.widgets.steps import steps_pane
 from inductor_lab.widgets.time import time_pane
 from inductor_lab.widgets.user_side import source_view, user_panes
@@ -81,7 +80,17 @@ def linked_document(
     _add(groups, panes, "", last)
     panes["source"]["views"] = [source_view(compilation.source, links)]
     panes["steps"] = steps_pane(compilation.capture, links)
-    return _document(compilation, groups, panes, facts(compilation), links, switches()), links
+    header, offered = facts(compilation), _switches(compilation)
+    return _document(compilation, groups, panes, header, links, offered), links
+
+
+def _switches(compilation: Record) -> list[Switches]:
+    """The changes that a live explorer offers; one that was loaded from a file is never live."""
+    if compilation.call is None:
+        return []
+    from inductor_lab.widgets.switches import switches
+
+    return switches()
 
 
 def _of_graph(number: int, title: str) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.codegen.tree.loop_tree import Tree
@@ -44,13 +43,10 @@ from inductor_lab.widgets.views import (
     table_view,
     text_view,
 )
+from inductor_lab.widgets.words import pass_description
 
 if TYPE_CHECKING:
     from inductor_lab.compiler.records import CompiledPart, PassStep
-
-ABOUT = {step.name: step.what for table in LISTS.values() for step in table.values()}
-"""Pass of any level → its description."""
-
 
 def part_panes(
     part: CompiledPart, scope: str, earlier: str, links: Links, seconds: Mapping[str, float]
@@ -365,7 +361,7 @@ def _step_lines(step: PassStep, scope: str, links: Links) -> Iterable[ShownLine]
 
 def pass_title(name: str) -> str:
     """The name of a pass with what it does."""
-    return f"{name}: {translate(ABOUT.get(name, '')) or say('a user-defined pass')}"
+    return f"{name}: {translate(pass_description(name)) or say('a user-defined pass')}"
 
 
 def code_view(part: CompiledPart, scope: str, links: Links) -> View:

@@ -16,13 +16,10 @@ from inductor_lab.compiler.ir.program import LoopProgram
 from inductor_lab.compiler.records import CompiledPart
 from inductor_lab.compiler.rewrite.rewrites import Rewrites, Step
 from inductor_lab.compiler.schedule.schedule import Schedule
-from inductor_lab.debug.profile import Profile
-from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
-from inductor_lab.notebook.language import translate
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.budget import budget_svg
+from inductor_lab.widgets.by_type import drawn_by
 from inductor_lab.widgets.graphs import (
-    OPEN_UP_TO,
     fx_picture,
     program_picture,
     schedule_picture,
@@ -31,24 +28,9 @@ from inductor_lab.widgets.links import Links
 from inductor_lab.widgets.markup import inside, text_of
 from inductor_lab.widgets.memory import memory_views
 from inductor_lab.widgets.picture import Picture
-from inductor_lab.widgets.profile import profile_svg
-from inductor_lab.widgets.recompiles import recompiles_svg
 from inductor_lab.widgets.svg import drawing_svg, picture_svg
 from inductor_lab.widgets.time import flame_view, timeline_view
 from inductor_lab.widgets.views import PART_VIEWS
-
-
-def static_pictures(compilation: Compilation) -> list[tuple[str, str]]:
-    """Title and SVG of each part's schedule, if it is small enough to be readable."""
-    small = [(n, part) for n, graph in enumerate(compilation.graphs) for part in graph.parts
-             if len(part.loops.buffers) <= OPEN_UP_TO]  # fmt: skip
-    return [
-        (
-            translate(f"what was fused: graph {n} {part.name}"),
-            picture_svg(schedule_picture(part.schedule)),
-        )
-        for n, part in small
-    ]
 
 
 @checked
@@ -59,7 +41,10 @@ def plot(value: Any, view: str = "graph") -> Svg:
         if view in added:
             return Svg(drawing_svg(added[view](value, "", Links())))
         return plot(value.schedule, view)
-    kinds = PICTURES.get(type(value), {})
+    kinds = dict(PICTURES.get(type(value), {}))
+    timeline = drawn_by(value, TIMELINES)
+    if timeline is not None:
+        kinds["timeline"] = timeline
     picture = picture_of(value)
     if view == "graph" and picture is not None:
         return Svg(picture_svg(picture))
@@ -114,7 +99,11 @@ PICTURES: Mapping[type, Mapping[str, Callable[[Any], str]]] = {
     StockCompilation: {
         "flame": lambda value: drawing_svg(flame_view(value)),
     },
-    Recompiles: {"timeline": recompiles_svg},
-    Profile: {"timeline": profile_svg},
 }
 """Additional pictures, by the type of the value and the name of the view."""
+
+TIMELINES = {
+    "debug.recompiles.watch_recompiles.Recompiles": "recompiles.recompiles_svg",
+    "debug.profile.Profile": "profile.profile_svg",
+}
+"""The view "timeline" of tools, by the type of their results."""

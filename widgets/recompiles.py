@@ -3,7 +3,6 @@ function, calls from left to right."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +13,7 @@ from inductor_lab.debug.recompiles.served import Call
 from inductor_lab.debug.recompiles.watch_recompiles import Compiled, Recompiles
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.charts import WIDTH, chart_page, text_at
+from inductor_lab.widgets.function_name import AFTER, RESUMED, function_name
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.page import bench_style
 
@@ -26,8 +26,6 @@ BINS = 520
 MOST_LETTERS = 24
 LEGEND = "calls in order; solid: compiled in this call; pale: served by existing code"
 COLUMNS = ("compile id", "function", ">at call", ">took", ">calls served", "failed guards")
-RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
-AFTER = "{function} after line {line}"
 EAGER = (
     "{n} calls of {name} ran in eager mode: it has reached torch._dynamo.config.recompile_limit."
 )
@@ -96,12 +94,6 @@ def recompiles_svg(found: Recompiles) -> str:
     """The picture alone."""
     calls = found.calls
     return written(_chart(_versions(found.compiled, calls), calls))
-
-
-def function_name(name: str) -> str:
-    """The code after a graph break: `torch_dynamo_resume_in_f_at_5` → `f after line 5`."""
-    resumed = RESUMED.fullmatch(name)
-    return say(AFTER, **resumed.groupdict()) if resumed else name
 
 
 def _versions(compiled: Iterable[Compiled], calls: Sequence[Call]) -> list[_Version]:

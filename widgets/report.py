@@ -9,11 +9,10 @@ from inductor_lab.compiler.base.display import write_text
 from inductor_lab.compiler.base.garbage import no_collection
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.widgets.compressed import zipped
-from inductor_lab.widgets.ladder import low_level_panes
 from inductor_lab.widgets.model import add_group, linked_document
 from inductor_lab.widgets.page import page, script, style
 from inductor_lab.widgets.plain import STYLE, plain_document
-from inductor_lab.widgets.plots import static_pictures
+from inductor_lab.widgets.static_pictures import static_pictures
 
 if TYPE_CHECKING:
     from inductor_lab.api.compilation import Compilation
@@ -38,7 +37,10 @@ def report_html(
     pictures: list[tuple[str, str]] = []
     if not isinstance(compilation, StockCompilation):
         pictures = static_pictures(compilation)
-        add_group(shown, "machine code", low_level_panes(compilation, ladder, assembly, links))
+        if ladder is not None or assembly:
+            from inductor_lab.widgets.ladder import low_level_panes
+
+            add_group(shown, "machine code", low_level_panes(compilation, ladder, assembly, links))
     body = _BODY.format(
         plain=plain_document(shown, pictures), data=zipped(shown), script=script()
     )

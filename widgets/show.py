@@ -6,35 +6,23 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inductor_lab.api.compilation import Compilation
-from inductor_lab.bench.ablation import Ablation
 from inductor_lab.bench.bench_result import Measured
 from inductor_lab.compiler.base.display import counted
 from inductor_lab.compiler.codegen.kernel import Code, HostProgram, Kernel
-from inductor_lab.debug.advice.advise import Advice
-from inductor_lab.debug.backends import Backends
-from inductor_lab.debug.blame.blame_result import Blame
 from inductor_lab.debug.diff.rank_diff import RankDiff
 from inductor_lab.debug.diff.run_diff import RunDiff
-from inductor_lab.debug.explore.steps import Steps
-from inductor_lab.debug.explore.what_if import Comparison
+from inductor_lab.debug.explore.comparison import Comparison
 from inductor_lab.debug.memory.step_memory import StepMemory
-from inductor_lab.debug.minify.minified import Minified
-from inductor_lab.debug.profile import Profile
-from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
-from inductor_lab.distributed.join import Ranks
-from inductor_lab.distributed.timeline import Timeline
-from inductor_lab.notebook.calls import Explorers
 from inductor_lab.notebook.language import say, translate
 from inductor_lab.notebook.so_far import SoFar
 from inductor_lab.stock.compare import SideBySide
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.stock.trace_log import TraceLog
-from inductor_lab.widgets import bench, debug
-from inductor_lab.widgets.ablation import ablation_html
-from inductor_lab.widgets.advice import advice_html
+from inductor_lab.widgets import bench
+from inductor_lab.widgets.by_type import drawn_by
 from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.compressed import zipped
 from inductor_lab.widgets.home import connect, in_kernel, view_bundle, wants_view
@@ -44,15 +32,17 @@ from inductor_lab.widgets.model import linked_document
 from inductor_lab.widgets.page import script, style
 from inductor_lab.widgets.partial import partial_html
 from inductor_lab.widgets.plain import STYLE, plain_document
-from inductor_lab.widgets.plots import picture_of, static_pictures
-from inductor_lab.widgets.profile import profile_html
-from inductor_lab.widgets.ranks import ranks_html, timeline_html
-from inductor_lab.widgets.recompiles import recompiles_html
+from inductor_lab.widgets.plots import picture_of
 from inductor_lab.widgets.run_diff import rank_diff_html, run_diff_html
 from inductor_lab.widgets.side_by_side import side_by_side_html
+from inductor_lab.widgets.static_pictures import static_pictures
 from inductor_lab.widgets.step_memory import memory_chart, memory_html
 from inductor_lab.widgets.svg import picture_svg
 from inductor_lab.widgets.trace import trace_html
+
+if TYPE_CHECKING:
+    from inductor_lab.notebook.calls import Explorers
+
 
 
 def svg(value: Any) -> str | None:
@@ -72,6 +62,9 @@ def html(value: Any) -> str:
     for kind, drawn in PAGES.items():
         if isinstance(value, kind):
             return drawn(value)
+    tool = drawn_by(value, TOOL_PAGES)
+    if tool is not None:
+        return tool(value)
     picture = svg(value) or ""
     text = f"<details><summary>{say('text')}</summary><pre>{escape(str(value))}</pre></details>"
     if not picture:
@@ -123,7 +116,7 @@ def mime_bundle(compilation: Compilation | StockCompilation) -> dict[str, Any] |
     return {"text/html": page, MIME_TYPE: mime_data(data)}
 
 
-def _explorers(several: Explorers) -> str:
+def explorers(several: Explorers) -> str:
     """Explorers in tabs; without scripts, their plain forms one after the other."""
     found = [(linked_document(c), c) for c in several.compilations]
     connections = [connect(c, links) for (_, links), c in found]
@@ -174,25 +167,32 @@ def explorer_html(
 
 PAGES: dict[type, Callable[[Any], str]] = {
     Compilation: _explorer,
-    Profile: profile_html,
     StepMemory: memory_html,
-    Recompiles: recompiles_html,
-    Advice: advice_html,
     RunDiff: run_diff_html,
     RankDiff: rank_diff_html,
-    Ablation: ablation_html,
-    Ranks: ranks_html,
-    Timeline: timeline_html,
     SideBySide: side_by_side_html,
     TraceLog: trace_html,
-    Explorers: _explorers,
     StockCompilation: _explorer,
     Comparison: _comparison,
     Measured: bench.html,
     SoFar: partial_html,
-    **dict.fromkeys((Blame, Backends, Minified, Steps), debug.html),
     Kernel: lambda value: _page(repr(value), _code(value.code)),
     HostProgram: lambda value: _page(repr(value), _code(value.code)),
     Code: lambda value: _page(counted(len(value.lines), "line"), _code(value)),
 }
 """Special pages by type of value; other values are shown as a picture and text."""
+
+TOOL_PAGES = {
+    "bench.ablation.Ablation": "ablation.ablation_html",
+    "debug.advice.advise.Advice": "advice.advice_html",
+    "debug.backends.Backends": "debug.html",
+    "debug.blame.blame_result.Blame": "debug.html",
+    "debug.explore.steps.Steps": "debug.html",
+    "debug.minify.minified.Minified": "debug.html",
+    "debug.profile.Profile": "profile.profile_html",
+    "debug.recompiles.watch_recompiles.Recompiles": "recompiles.recompiles_html",
+    "distributed.join.Ranks": "ranks.ranks_html",
+    "distributed.timeline.Timeline": "ranks.timeline_html",
+    "notebook.calls.Explorers": "show.explorers",
+}
+"""Pages of the results of tools, by type."""

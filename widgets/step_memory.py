@@ -22,6 +22,8 @@ from inductor_lab.widgets.charts import WIDTH, chart_page, curve_names, side_axi
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.page import bench_style
 from inductor_lab.widgets.scales import Scale
+from inductor_lab.widgets.shapes import Pane
+from inductor_lab.widgets.views import empty_view, pane
 
 LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 80.0, 150.0, 30.0, 30.0, 320.0
 PHASES = {"forward": 3.0, "backward": 3.0, "update": 1.0}
@@ -29,6 +31,15 @@ PHASES = {"forward": 3.0, "backward": 3.0, "update": 1.0}
 RUNS = ("compiler", ">peak", ">kept for backward", ">before the step", "peak at", "line")
 HOLDERS = (">bytes", "kept as", "name", "why", "line")
 MOST_HOLDERS = 8
+UNMEASURED = (
+    'A live explorer measures this with its button "step memory"; a saved page or file cannot '
+    "run the call."
+)
+
+
+def unmeasured_pane() -> Pane:
+    """The pane before a measurement."""
+    return pane("step memory", [empty_view("peaks", UNMEASURED)])
 
 
 def memory_html(found: StepMemory) -> str:

@@ -13,13 +13,13 @@ from inductor_lab.compiler.rewrite.rewrites import Step
 from inductor_lab.stock.stock_compilation import IrNode, StockKernel
 from inductor_lab.widgets.graphs import OPEN_UP_TO, fx_picture, node_paths
 from inductor_lab.widgets.links import Links
-from inductor_lab.widgets.memory_pane import unmeasured_pane
 from inductor_lab.widgets.modules import common_module, module_frames
 from inductor_lab.widgets.parts import ops_to, step_diff
 from inductor_lab.widgets.picture import ROOT, Frame, Item, Picture, draw
 from inductor_lab.widgets.replayed import cuda_graph_views
 from inductor_lab.widgets.shapes import Block, Pane, View
 from inductor_lab.widgets.split import joint_panes
+from inductor_lab.widgets.step_memory import unmeasured_pane
 from inductor_lab.widgets.steps import steps_pane
 from inductor_lab.widgets.stock_fusion import why_not_fused_view
 from inductor_lab.widgets.time import bars_view, timeline_view

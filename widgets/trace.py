@@ -16,6 +16,7 @@ from urllib.parse import quote
 from inductor_lab.compiler.base.display import writing
 from inductor_lab.notebook.language import say
 from inductor_lab.widgets.compressed import zipped
+from inductor_lab.widgets.function_name import function_name
 from inductor_lab.widgets.markup import Tree, element, said_heads, table, written
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.page import (
@@ -24,7 +25,6 @@ from inductor_lab.widgets.page import (
     script,
     style,
 )
-from inductor_lab.widgets.recompiles import function_name
 from inductor_lab.widgets.time import seconds_text
 
 if TYPE_CHECKING:

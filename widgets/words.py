@@ -73,6 +73,17 @@ def descriptions() -> dict[str, str]:
     return {**_rows("rules.md", "rule"), **_rows("rules.md", "pass")}
 
 
+def pass_description(name: str) -> str:
+    """What a pass of any level does, as `Pass.what` has it; "" for one that a user has added.
+
+    >>> pass_description("tiles")
+    'tile transposed reads'
+    """
+    meaning = _rows("rules.md", "pass").get(name, "").removesuffix(".")
+    return meaning[:1].lower() + meaning[1:]
+
+
+@cache
 def _rows(file: str, kind: str) -> dict[str, str]:
     """The rows of the tables in a file whose first column is `kind`."""
     tables = (DOCS / file).read_text(encoding="utf-8").split(f"| {kind} | meaning | where |")[1:]

@@ -23,12 +23,9 @@ from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-import torch
-
 from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.compiler.base.option_types import IN_WORDS, admits
 from inductor_lab.compiler.base.options import TARGETS
-from inductor_lab.compiler.torch_door.torch_api import pytree
 
 C = TypeVar("C", bound=Callable[..., Any])
 OURS = {
@@ -86,16 +83,6 @@ def expect(call: str, name: str, value: Any, declared: Any) -> None:
     if not fits(value, declared):
         shown = " ".join(reprlib.repr(value).split())
         raise BadArguments(f"{call}(): {name} must be {in_words(declared)}, got {shown}")
-
-
-def expect_data(call: str, fn: Any, given: Any) -> None:
-    """Raises BadArguments if an input, a parameter or a buffer of `fn` is on device meta."""
-    own = [*fn.parameters(), *fn.buffers()] if isinstance(fn, torch.nn.Module) else []
-    if any(isinstance(x, torch.Tensor) and x.is_meta for x in (*own, *pytree.tree_leaves(given))):
-        raise BadArguments(
-            f"{call} runs what it compiles, and tensors on the meta device have no data",
-            todo='give it tensors of a CPU or a GPU; a module: module.to_empty(device="cpu")',
-        )
 
 
 @cache

@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 
-from inductor_lab.api.arguments import expect, expect_data
+from inductor_lab.api.arguments import expect
 from inductor_lab.api.compilation import Compilation
+from inductor_lab.api.expect_data import expect_data
 from inductor_lab.api.fusion_names import refuse_unknown
 from inductor_lab.compiler.base.errors import BadOption, LabError
-from inductor_lab.compiler.base.garbage import no_collection_in_captures
+from inductor_lab.compiler.base.garbage_in_captures import no_collection_in_captures
 from inductor_lab.compiler.base.observer import Observer, Stopwatch, in_order
 from inductor_lab.compiler.base.operations import find, perform
 from inductor_lab.compiler.base.options import Options

@@ -15,6 +15,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from inductor_lab.compiler.base.errors import needing_torch
+
 _HOMES = {
     "sweep": "sizes",
     "modes": "experiments",
@@ -34,14 +36,17 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"{__name__}.run")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    with needing_torch():
+        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 class _Bench(ModuleType):
     """A module that can be called: `lab.bench(f, x)` is `inductor_lab.bench.run.bench(f, x)`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return importlib.import_module(f"{__name__}.run").bench(*args, **kwargs)
+        with needing_torch():
+            run = importlib.import_module(f"{__name__}.run")
+        return run.bench(*args, **kwargs)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *_HOMES, "run"})

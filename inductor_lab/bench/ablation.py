@@ -11,7 +11,8 @@ from typing import Any
 
 from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.kernels import ready
-from inductor_lab.bench.timing import Timings, compare
+from inductor_lab.bench.timing import compare
+from inductor_lab.bench.timings import Timings
 from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.base.display import Shown, bytes_text, counted
 from inductor_lab.compiler.base.errors import NotRunnable

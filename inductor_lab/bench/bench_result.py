@@ -6,15 +6,11 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch.utils.benchmark import Measurement
-from torch.utils.benchmark.utils.common import TaskSpec
+from typing import TYPE_CHECKING, Any
 
 from inductor_lab.api.arguments import checked
-from inductor_lab.bench.machine import Ceilings, Machine
-from inductor_lab.bench.timing import Timings
+from inductor_lab.bench.roofs import Ceilings, Machine
+from inductor_lab.bench.timings import Timings
 from inductor_lab.compiler.base.display import (
     HasWidget,
     Shown,
@@ -31,6 +27,9 @@ from inductor_lab.notebook.language import say, translate
 from inductor_lab.saved import saving
 from inductor_lab.saved.documents import of_kernel, tool_types
 from inductor_lab.saved.documents.kinds import document, finite
+
+if TYPE_CHECKING:
+    from torch.utils.benchmark import Measurement
 
 OURS = "inductor_lab"
 STOCK = "inductor"
@@ -218,8 +217,12 @@ class BenchResult(Measured):
 
     def measurements(self) -> dict[str, Measurement]:
         """The samples of each contender, for `Compare` of `torch.utils.benchmark`."""
+        import torch
+        from torch.utils.benchmark import Measurement as Samples
+        from torch.utils.benchmark.utils.common import TaskSpec
+
         return {
-            name: Measurement(1, list(seconds), TaskSpec(
+            name: Samples(1, list(seconds), TaskSpec(
                 self.work, "", label=self.title, sub_label=self.work, description=name,
                 num_threads=torch.get_num_threads(),
             ))

@@ -18,8 +18,10 @@ from typing import Any, Generic, NamedTuple
 import torch
 
 from inductor_lab.bench.jobs import Job
-from inductor_lab.bench.machine import Ceilings, ceilings, keep
-from inductor_lab.bench.timing import Timings, clock_of
+from inductor_lab.bench.machine import ceilings, keep
+from inductor_lab.bench.roofs import Ceilings
+from inductor_lab.bench.timing import clock_of
+from inductor_lab.bench.timings import Timings
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.compiler.codegen.host.host_program import QUICKLY
 from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS, PREFIX, call_higher_order

@@ -11,11 +11,9 @@ for multicore architectures", 2009.
 from __future__ import annotations
 
 import hashlib
-import math
 import time
-from bisect import bisect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -23,8 +21,8 @@ from pathlib import Path
 import torch
 
 from inductor_lab.api.arguments import checked
+from inductor_lab.bench.roofs import Ceilings, Machine, falling, size_text
 from inductor_lab.bench.timing import clock_of
-from inductor_lab.compiler.base.display import Shown
 from inductor_lab.compiler.base.errors import CacheRefused, CannotWrite, UnreadableFile
 from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
 from inductor_lab.compiler.runtime.toolchain.find_compiler import cpu_identity
@@ -63,80 +61,6 @@ SWEEPS = 6
 STALE_AFTER = timedelta(days=30)
 PROBE = 1 << 20
 """Bytes of the copy that checks whether limits on disk are from a busy machine."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The machine of a measurement."""
-
-    device: str
-    threads: int
-    torch: str
-
-    def __str__(self) -> str:
-        threads = f", {self.threads} {'thread' if self.threads == 1 else 'threads'}"
-        return f"{self.device}{'' if self.threads == 0 else threads}, torch {self.torch}"
-
-
-@dataclass(frozen=True)
-class Ceilings(Shown):
-    """The largest rates that were measured on a machine.
-
-    bandwidth   (bytes moved by one copy, bytes per second), from small to large; copies that
-                fit into a cache are faster
-    flop_rates  dtype (`"float32"`) → floating-point operations per second of its matrix product
-    on          the day of the measurement, as `2026-11-23`
-    doubt       why these numbers are not reliable; "" if they are
-    """
-
-    machine: Machine
-    bandwidth: tuple[tuple[int, float], ...]
-    flop_rates: Mapping[str, float]
-    on: str = ""
-    doubt: str = ""
-
-    def bytes_per_second(self, nbytes: int) -> float:
-        """The bandwidth for this many bytes, interpolated between the measured sizes."""
-        sizes = [math.log(size) for size, _ in self.bandwidth]
-        rates = [rate for _, rate in self.bandwidth]
-        at = math.log(max(nbytes, 1))
-        right = bisect(sizes, at)
-        if right in (0, len(sizes)):
-            return rates[min(right, len(rates) - 1)]
-        part = (at - sizes[right - 1]) / (sizes[right] - sizes[right - 1])
-        return rates[right - 1] + part * (rates[right] - rates[right - 1])
-
-    def flops_per_second(self, dtype: str) -> float:
-        return self.flop_rates.get(dtype, self.flop_rates["float32"])
-
-    def seconds(self, nbytes: int, flops: int, dtype: str = "float32") -> float:
-        """The least time for this work on this machine: the slower of the two roofs."""
-        moving = nbytes / self.bytes_per_second(nbytes) if nbytes else 0.0
-        return max(moving, flops / self.flops_per_second(dtype))
-
-    def raised(self, nbytes: int, bandwidth: float, flop_rate: float, dtype: str) -> Ceilings:
-        """Limits that are at least as large as these measured rates."""
-        rates = {**self.flop_rates, dtype: max(flop_rate, self.flops_per_second(dtype))}
-        if nbytes and bandwidth > self.bytes_per_second(nbytes):
-            others = ((size, rate) for size, rate in self.bandwidth if size != nbytes)
-            return replace(
-                self, bandwidth=_falling({**dict(others), nbytes: bandwidth}), flop_rates=rates
-            )
-        return replace(self, flop_rates=rates)
-
-    def __repr__(self) -> str:
-        memory, most = self.bandwidth[-1][1], self.flop_rates["float32"]
-        return f"Ceilings({memory / 1e9:.0f} GB/s, {most / 1e9:.0f} GFLOP/s)"
-
-    def __str__(self) -> str:
-        lines = [str(self.machine)]
-        lines += [f"  {_size(size):>8} copied   {rate / 1e9:8.1f} GB/s"
-                  for size, rate in self.bandwidth]  # fmt: skip
-        lines += [f"  {name:>8} product  {rate / 1e9:8.1f} GFLOP/s"
-                  for name, rate in self.flop_rates.items()]  # fmt: skip
-        said = (f"measured on {self.on}" if self.on else "", self.doubt)
-        lines += [f"  {sentence}" for sentence in said if sentence]
-        return "\n".join(lines)
 
 
 def machine(device: str = "cpu") -> Machine:
@@ -183,7 +107,7 @@ def measured(device: str) -> Ceilings:
     bandwidth = {what: rate for what, rate in rates.items() if isinstance(what, int)}
     flop_rates = {what: rate for what, rate in rates.items() if isinstance(what, str)}
     today = f"{datetime.now():%Y-%m-%d}"
-    return Ceilings(machine(device), _falling(bandwidth), flop_rates, today, doubt)
+    return Ceilings(machine(device), falling(bandwidth), flop_rates, today, doubt)
 
 
 Rates = dict[int | str, float]
@@ -202,7 +126,8 @@ def agreed(sweep: Callable[[], Rates]) -> tuple[Rates, str]:
         new = sweep()
         ratios = {what: max(new[what] / best[what], best[what] / new[what]) for what in best}
         what = max(ratios, key=ratios.__getitem__)
-        apart, worst = ratios[what], f"copies of {_size(what)}" if isinstance(what, int) else what
+        apart = ratios[what]
+        worst = f"copies of {size_text(what)}" if isinstance(what, int) else what
         best = {what: max(best[what], new[what]) for what in best}
         if apart <= AGREE:
             return best, ""
@@ -237,17 +162,6 @@ def _copied(nbytes: int, device: str) -> float:
     gpu = device.startswith("cuda")
     calls = EFFORTS["cuda" if gpu else "cpu"].calls
     return nbytes / _fastest(partial(target.copy_, source), calls, gpu)
-
-
-def _falling(rates: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
-    """Rates by size; a smaller copy is at least as fast as a larger one.
-
-    A small copy loses time only to call overhead, which is not a limit of the memory."""
-    found, highest = [], 0.0
-    for nbytes in sorted(rates, reverse=True):
-        highest = max(highest, rates[nbytes])
-        found.append((nbytes, highest))
-    return tuple(reversed(found))
 
 
 def _is_old(kept: Ceilings) -> bool:
@@ -286,7 +200,3 @@ def _kept_at(here: Machine) -> Path | None:
         return None
     key = hashlib.sha256(f"{here}\n{cpu_identity()}".encode()).hexdigest()[:16]
     return folder / f"{key}.json"
-
-
-def _size(nbytes: int) -> str:
-    return f"{nbytes / 1e6:.1f} MB" if nbytes >= 1e6 else f"{nbytes / 1e3:.0f} kB"

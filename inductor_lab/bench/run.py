@@ -19,9 +19,10 @@ import numpy as np
 import torch
 from torch.utils.benchmark import Measurement
 
-from inductor_lab.api.arguments import Seconds, checked, expect_data
+from inductor_lab.api.arguments import Seconds, checked
 from inductor_lab.api.backend import inspect
 from inductor_lab.api.compilation import Compilation
+from inductor_lab.api.expect_data import expect_data
 from inductor_lab.bench.bench_result import (
     STOCK,
     WITH_GRADIENT,
@@ -39,9 +40,11 @@ from inductor_lab.bench.contenders import (
 )
 from inductor_lab.bench.jobs import Job, difference, tolerance, values_in
 from inductor_lab.bench.kernels import timed
-from inductor_lab.bench.machine import Ceilings, machine
+from inductor_lab.bench.machine import machine
 from inductor_lab.bench.progress import Progress, usual_progress
-from inductor_lab.bench.timing import Timings, compare
+from inductor_lab.bench.roofs import Ceilings
+from inductor_lab.bench.timing import compare
+from inductor_lab.bench.timings import Timings
 from inductor_lab.compiler.base.errors import BadArguments, NothingToChange, NotRunnable
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.torch_door.torch_api import DTYPE_NAMES

@@ -18,7 +18,7 @@ from typing import IO
 
 import torch
 
-from inductor_lab.bench.timing import Timings
+from inductor_lab.bench.timings import Timings
 
 BASE = "now"
 ROUNDS = 15

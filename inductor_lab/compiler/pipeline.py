@@ -23,7 +23,8 @@ from inductor_lab.compiler.base.garbage import no_collection
 from inductor_lab.compiler.base.observer import Observer, Stopwatch
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.capture.capture import AsCaptured
-from inductor_lab.compiler.capture.eager import EagerCost, eager_cost, snapshot_input
+from inductor_lab.compiler.capture.eager import eager_cost, snapshot_input
+from inductor_lab.compiler.capture.eager_cost import EagerCost
 from inductor_lab.compiler.capture.eager_fallback import (
     captured,
     refused,
@@ -46,7 +47,7 @@ from inductor_lab.compiler.records import CompiledGraph, CompiledPart, PassStep
 from inductor_lab.compiler.rewrite.captured.attention_masks import simplify_masks
 from inductor_lab.compiler.rewrite.captured.idle_dropout import remove_idle_dropout
 from inductor_lab.compiler.rewrite.captured.soft_shrinkage import widen_soft_shrinkage
-from inductor_lab.compiler.rewrite.decompose.decomposition_record import decompositions_of
+from inductor_lab.compiler.rewrite.decompose.find_decomposed import decompositions_of
 from inductor_lab.compiler.rewrite.decompose.trace_reuse import Repeats
 from inductor_lab.compiler.rewrite.passes import rewrite
 from inductor_lab.compiler.runtime.cuda_graphs import check_required, with_cuda_graphs

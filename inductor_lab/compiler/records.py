@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-import torch
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from inductor_lab.compiler.autograd.graphs import JointGraph, Partition
 from inductor_lab.compiler.base.display import Shown, bytes_text, counted
@@ -20,7 +18,7 @@ from inductor_lab.compiler.base.errors import NotPicklable
 from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.capture.capture import Capture
-from inductor_lab.compiler.capture.eager import EagerCost
+from inductor_lab.compiler.capture.eager_cost import EagerCost
 from inductor_lab.compiler.capture.fx_graph import FxGraph, Span
 from inductor_lab.compiler.capture.source import SourceFile
 from inductor_lab.compiler.codegen.kernel import HostProgram, Kernel
@@ -31,9 +29,12 @@ from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
 from inductor_lab.compiler.library_choice import Choice
 from inductor_lab.compiler.rewrite.decompose.decomposition_record import Decomposed
 from inductor_lab.compiler.rewrite.rewrites import Rewrites
-from inductor_lab.compiler.runtime.executable import Executable
 from inductor_lab.compiler.schedule.schedule import Cost, Schedule, fused_text
 from inductor_lab.compiler.step_time import Spent, StepTime, duration
+from inductor_lab.compiler.torch_door.torch_types import torch
+
+if TYPE_CHECKING:
+    from inductor_lab.compiler.runtime.executable import Executable
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,13 +25,8 @@ from inductor_lab.course.lines import line_in
 from inductor_lab.course.pictures import Picture
 from inductor_lab.course.scores import points_text, record
 from inductor_lab.debug.isolate import can_fork, run_isolated
-from inductor_lab.debug.untrusted import (
-    Limits,
-    Process,
-    Raised,
-    Stopped,
-    copy_of_this_process,
-)
+from inductor_lab.debug.untrusted.confine import Limits
+from inductor_lab.debug.untrusted.remote import Process, Raised, Stopped, copy_of_this_process
 
 SLACK = 60.0
 """Seconds that a judge may take beyond the limit of the solution."""

@@ -28,7 +28,7 @@ from inductor_lab.course.language import say
 from inductor_lab.course.lines import line_in, line_of
 from inductor_lab.course.order import hint
 from inductor_lab.course.pictures import Picture
-from inductor_lab.debug.untrusted import Raised, RemoteObject, Stopped
+from inductor_lab.debug.untrusted.remote import Raised, RemoteObject, Stopped
 
 PRACTICE = 0
 """The seed of cases in a student's own notebook.  Graded cases have a secret one."""

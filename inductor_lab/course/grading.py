@@ -15,8 +15,9 @@ from pathlib import Path
 
 import inductor_lab
 from inductor_lab.course.checking import Verdict, exercise_named, judged
-from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped
+from inductor_lab.debug.untrusted.confine import Limits
 from inductor_lab.debug.untrusted.fresh import Fresh
+from inductor_lab.debug.untrusted.remote import Process, Raised, Stopped
 
 PACKAGE = Path(inductor_lab.__file__).parent
 JUDGES = (PACKAGE / "course" / "labs", PACKAGE / "notebooks")

@@ -40,7 +40,7 @@ from inductor_lab.course.labs.cpp import Transposed, transposed_misses, wrong_ti
 from inductor_lab.course.labs.memory import works
 from inductor_lab.course.language import say
 from inductor_lab.debug.isolate import run_isolated
-from inductor_lab.debug.untrusted import Process, Raised, Stopped
+from inductor_lab.debug.untrusted.remote import Process, Raised, Stopped
 from inductor_lab.notebook.columns import padded
 
 LIMIT = 300.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from inductor_lab.bench.timing import Timings
+from inductor_lab.bench.timings import Timings
 from inductor_lab.course.language import Both, one_of, say
 from inductor_lab.course.pictures import Bar, Picture, bars
 

@@ -73,10 +73,12 @@ def inspected(
     compiler: str = "inductor_lab",
 ) -> Any:  # fmt: skip
     """Inspect `FILE:FUNCTION`, or read a file that `explain --save` wrote."""
-    from inductor_lab import inspect, load
+    from inductor_lab import load
 
     if where.endswith(".json"):
         return load(where)
+    from inductor_lab import inspect
+
     fn, args = load_function(where, given.args)
     with closing(PhaseProgress(where, given.tell)) as observer:
         return inspect(fn, *args, target=target, observer=observer, compiler=compiler)

@@ -11,9 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
-
-from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments, NeedsTorch
+from inductor_lab.compiler.torch_door.torch_types import INSTALLED, torch
 
 PREFIX = "explained_"
 """Prefix of the module name in `sys.modules`, so that a file `statistics.py` hides no module."""
@@ -29,6 +28,8 @@ def load_function(where: str, expression: str | None) -> tuple[Any, tuple[Any, .
     The arguments are the value of `expression`, else those of `example_inputs()` in the file, else
     none if all parameters have defaults.  Every error in the file raises BadArguments.
     """
+    if not INSTALLED:
+        raise NeedsTorch
     file, _, name = where.rpartition(":")
     if not file or not name:
         raise BadArguments(f"{where!r} does not name a function", todo="write path/to/file.py:name")

@@ -16,7 +16,7 @@ from functools import cache
 from numbers import Real
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-import torch
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 Check = Callable[[Any], bool]
 CONTAINERS = (tuple, list, set, frozenset, collections.abc.Sequence, collections.abc.Collection,

@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sympy
-import torch
 
 from inductor_lab.compiler.base.errors import CannotWrite, UnreadableFile
 from inductor_lab.compiler.base.garbage import no_collection
 from inductor_lab.compiler.ir.effects import COLLECTIVES, LIBRARY
-from inductor_lab.compiler.torch_door.torch_api import SYMPY_FUNCTIONS
+from inductor_lab.compiler.torch_door.torch_tables import SYMPY_FUNCTIONS
+from inductor_lab.compiler.torch_door.torch_types import INSTALLED, torch
 from inductor_lab.saved.checks import checks_of
 
 T = TypeVar("T")
@@ -48,11 +48,11 @@ MAX_NESTING = 40
 MODULES = {
     "accelerate.libraries": "compiler.library_choice",
     "autograd.result": "compiler.autograd.graphs",
-    "bench.machine": "bench.machine",
+    "bench.machine": "bench.roofs",
     "bench.result": "bench.bench_result",
     "bench.roofline": "compiler.step_time",
-    "bench.timing": "bench.timing",
-    "capture.eager": "compiler.capture.eager",
+    "bench.timing": "bench.timings",
+    "capture.eager": "compiler.capture.eager_cost",
     "capture.graph": "compiler.capture.fx_graph",
     "capture.result": "compiler.capture.capture",
     "capture.source": "compiler.capture.source",
@@ -107,7 +107,7 @@ def known_classes() -> Mapping[str, type]:
 
 def known_names() -> Mapping[str, Any]:
     """The names in the annotations of these types, including imports under `TYPE_CHECKING`."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"Executable": object}  # of a live field, which is in no file
     for path in MODULES.values():
         found |= vars(importlib.import_module(f"inductor_lab.{path}"))
     return {name: value for name, value in found.items() if not name.startswith("_")}
@@ -339,7 +339,7 @@ def _read_torch(decoder: _Decoder, rest: list[Any]) -> Any:
 
 def _read_tensor(decoder: _Decoder, rest: list[Any]) -> torch.Tensor | None:
     dtype = _read_torch(decoder, rest)
-    if len(rest) == 1:
+    if len(rest) == 1 or not INSTALLED:
         return None
     raw = bytearray(base64.b64decode(rest[1]))
     flat = torch.frombuffer(raw, dtype=dtype) if raw else torch.empty(0, dtype=dtype)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode, Span, TensorFacts
 from inductor_lab.compiler.capture.span import shown_file
-from inductor_lab.compiler.torch_door.torch_api import DTYPE_NAMES
+from inductor_lab.compiler.torch_door.torch_tables import DTYPE_NAMES
 
 _PLACE = re.compile(
     r"#(?: .*?)? File: (?P<file>.*?):(?P<line>\d+)"

@@ -19,8 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
-import torch
-
+from inductor_lab.compiler.torch_door.torch_types import torch
 from inductor_lab.stock.stock_compilation import IrNode, NestKind, Sizes
 
 _LAYOUT = re.compile(

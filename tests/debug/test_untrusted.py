@@ -18,17 +18,16 @@ from typing import Any
 import pytest
 import torch
 
-from inductor_lab.debug.untrusted import (
-    Limits,
+from inductor_lab.debug.untrusted.confine import Limits, confinable
+from inductor_lab.debug.untrusted.fresh import Fresh
+from inductor_lab.debug.untrusted.processes import descendants
+from inductor_lab.debug.untrusted.remote import (
     Raised,
     RemoteFunction,
     RemoteObject,
     Stopped,
     copy_of_this_process,
 )
-from inductor_lab.debug.untrusted.confine import confinable
-from inductor_lab.debug.untrusted.fresh import Fresh
-from inductor_lab.debug.untrusted.processes import descendants
 from inductor_lab.debug.untrusted.serve import FRAMES, write_place
 from inductor_lab.debug.untrusted.wire import DTYPES, HEAD, Codec, Malformed, dumps, loads
 

@@ -12,7 +12,8 @@ import pytest
 
 from inductor_lab.debug.judge.serve_candidate import CLASSES
 from inductor_lab.debug.judge.tree import Tree
-from inductor_lab.debug.untrusted import Limits, copy_of_this_process
+from inductor_lab.debug.untrusted.confine import Limits
+from inductor_lab.debug.untrusted.remote import copy_of_this_process
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc")
 COUNTED = 8

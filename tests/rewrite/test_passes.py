@@ -9,8 +9,8 @@ from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.base.errors import BadOption
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.lower.graph import lowered
-from inductor_lab.compiler.rewrite.decompose.decomposition_record import decompositions_of
 from inductor_lab.compiler.rewrite.decompose.decompositions import decomposition_table
+from inductor_lab.compiler.rewrite.decompose.find_decomposed import decompositions_of
 from inductor_lab.compiler.rewrite.passes import rewrite
 from inductor_lab.compiler.torch_door import torch_aot, torch_api
 

@@ -39,15 +39,18 @@ class Environment:
         return done.stdout
 
 
-def make(folder: Path, wheel: Path, extras: Iterable[str] = ()) -> Environment:
-    """Install the wheel into a new environment below `folder`, with the libraries it asks for."""
+def make(
+    folder: Path, wheel: Path, extras: Iterable[str] = (), only: Iterable[str] | None = None
+) -> Environment:
+    """Install the wheel into a new environment below `folder`, with the libraries it asks for, or
+    with `only` these and what they ask for."""
     venv.create(folder / "venv", with_pip=False, symlinks=True)
     python = folder / "venv" / "bin" / "python"
     site = next((folder / "venv" / "lib").glob("python3*")) / "site-packages"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps",
            "--no-index", "--no-compile", str(wheel)]  # fmt: skip
     subprocess.run(pip, check=True, capture_output=True)
-    for found in needed(required_by(wheel), extras):
+    for found in needed(required_by(wheel) if only is None else list(only), extras):
         link(found, site)
     (folder / "elsewhere").mkdir()
     return Environment(python, folder / "elsewhere")

@@ -9,7 +9,7 @@ from inductor_lab.compiler.base.errors import BadArguments, NotRunnable
 from inductor_lab.compiler.capture.capture import Guard
 from inductor_lab.debug.recompiles.call_again import call_with_edits
 from inductor_lab.widgets.conditions import condition_of, entry_guards, inputs_of
-from inductor_lab.widgets.guards import answer_again, answer_prediction
+from inductor_lab.widgets.guards_live import answer_again, answer_prediction
 from inductor_lab.widgets.model import linked_document
 
 FACTOR = 3

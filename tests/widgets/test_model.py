@@ -109,7 +109,8 @@ def test_decisions_carry_every_rule(doc, training):
 
 def test_a_loaded_compilation_looks_the_same(training, doc, tmp_path):
     loaded = lab.load(training.save(tmp_path / "c.lab.json"))
-    assert json.dumps(document(loaded)) == json.dumps(doc)
+    assert doc["switches"]  # the what-if list of a live explorer, which a file cannot have
+    assert json.dumps(document(loaded)) == json.dumps({**doc, "switches": []})
 
 
 def test_a_function_without_torch_says_that_nothing_was_captured():

@@ -21,10 +21,10 @@ from inductor_lab.notebook.language import translate
 from inductor_lab.stock.trace_log import Compiled
 from inductor_lab.widgets import debug
 from inductor_lab.widgets.bench import html
+from inductor_lab.widgets.function_name import function_name
 from inductor_lab.widgets.markup import written
 from inductor_lab.widgets.model import document
 from inductor_lab.widgets.plain import plain_document
-from inductor_lab.widgets.recompiles import function_name
 from inductor_lab.widgets.trace import index_tree
 from tests.widgets.test_bench import every, result
 from tests.widgets.test_recompiles import watched

@@ -10,8 +10,9 @@ import torch
 import inductor_lab as lab
 from inductor_lab.debug.recompiles.watch_recompiles import Recompiles
 from inductor_lab.widgets import recompiles_live
+from inductor_lab.widgets.function_name import function_name
 from inductor_lab.widgets.markup import Tree
-from inductor_lab.widgets.recompiles import BINS, function_name, recompiles_html, recompiles_tree
+from inductor_lab.widgets.recompiles import BINS, recompiles_html, recompiles_tree
 
 
 def shifted(x: torch.Tensor, scale: float) -> torch.Tensor:

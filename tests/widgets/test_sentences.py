@@ -15,7 +15,7 @@ from inductor_lab.compiler.accelerators import LISTS
 from inductor_lab.compiler.schedule.fusion import combo
 from inductor_lab.compiler.schedule.fusion.rules import LEGALITY, PROFIT
 from inductor_lab.notebook.language import table, translate
-from inductor_lab.widgets.compare import switches
+from inductor_lab.widgets.switches import switches
 from inductor_lab.widgets.words import descriptions, words
 
 PACKAGE = Path(__file__).parents[2] / "inductor_lab" / "compiler"

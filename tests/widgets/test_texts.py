@@ -30,14 +30,16 @@ BEFORE_A_DOCUMENT = ("frame", "jupyterlab_entry", "mime")
 JAVASCRIPT = [path for path in sorted((ROOT / "javascript").glob("*.js"))
               if path.stem not in (*OTHER_PAGES, *BEFORE_A_DOCUMENT)]  # fmt: skip
 DOCUMENT = [ROOT / "widgets" / f"{name}.py" for name in (
-    "bench_pane", "budget", "compare", "graphs", "guards", "ladder", "lesson", "lesson_diff",
-    "memory", "memory_pane", "model", "parts", "picture", "replayed", "split", "stock",
-    "stock_fusion", "step_memory", "steps", "svg", "time", "user_side", "views")]  # fmt: skip
+    "bench_pane", "budget", "compare", "graphs", "guards", "guards_live", "ladder", "lesson",
+    "lesson_diff", "memory", "memory_pane", "model", "parts", "picture", "replayed", "split",
+    "stock", "stock_fusion", "step_memory", "steps", "svg", "switches", "time", "user_side",
+    "views")]  # fmt: skip
 PAGES = [ROOT / "widgets" / f"{name}.py" for name in (
-    "advice", "annotate", "bench", "bench_live", "charts", "profile", "ranks", "recompiles",
-    "run_diff", "side_by_side", "text_diff", "debug", "partial", "trace")]  # fmt: skip
+    "advice", "annotate", "bench", "bench_live", "charts", "function_name", "profile", "ranks",
+    "recompiles", "run_diff", "side_by_side", "text_diff", "debug", "partial",
+    "trace")]  # fmt: skip
 FIGURES = [ROOT / "inductor_lab" / name for name in (
-    "bench/ablation.py", "bench/bench_result.py", "bench/run.py", "bench/timing.py",
+    "bench/ablation.py", "bench/bench_result.py", "bench/run.py", "bench/timings.py",
     "debug/diff/run_stages.py", "debug/profile.py", "debug/recompiles/reasons.py",
     "distributed/join.py", "distributed/timeline.py", "stock/trace_log.py")]  # fmt: skip
 """Where pages have the names of their columns and rows from, and sentences."""

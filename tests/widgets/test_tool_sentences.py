@@ -36,7 +36,7 @@ def of_edits() -> Iterator[str]:
 
 
 def of_cuda_graphs() -> Iterator[str]:
-    found = tree_of("compiler/runtime/cuda_graphs.py").body
+    found = tree_of("compiler/runtime/cuda_graph_reasons.py").body
     for function in found:
         if isinstance(function, ast.FunctionDef) and function.name in ("not_requested", "why_not"):
             for node in ast.walk(function):

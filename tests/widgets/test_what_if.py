@@ -13,11 +13,12 @@ import torch._dynamo.config as dynamo_config
 import inductor_lab as lab
 from inductor_lab.compiler.base.errors import BadOption, NotRunnable
 from inductor_lab.widgets import live
-from inductor_lab.widgets.compare import comparison_panes, switches, verdict
+from inductor_lab.widgets.compare import comparison_panes, verdict
 from inductor_lab.widgets.compressed import unzipped
 from inductor_lab.widgets.live import Connection, Explorer, changed_by
 from inductor_lab.widgets.markup import text_of
 from inductor_lab.widgets.model import linked_document
+from inductor_lab.widgets.switches import switches
 from tests.widgets.reading import rows
 from tests.widgets.test_ladder import needs_triton
 

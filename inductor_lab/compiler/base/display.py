@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from inductor_lab.compiler.base.errors import CannotWrite, MissingPackage
+from inductor_lab.compiler.base.errors import CannotWrite, MissingPackage, needing_torch
 from inductor_lab.compiler.base.operations import perform
 
 _PAINTERS: list[str] = []
@@ -28,7 +28,8 @@ def drawn_by(package: str) -> None:
 def draw(name: str, *args: Any) -> Any:
     assert _PAINTERS, "no package that draws is set"
     try:
-        drawing = importlib.import_module(_PAINTERS[0]).drawing(name)
+        with needing_torch():
+            drawing = importlib.import_module(_PAINTERS[0]).drawing(name)
     except ModuleNotFoundError as error:
         raise MissingPackage(error.name or str(error)) from None
     return drawing(*args)

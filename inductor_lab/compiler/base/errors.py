@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from inductor_lab.compiler.base.error_origin import where_and_todo
@@ -89,6 +90,30 @@ class MissingPackage(LabError, ImportError):
     def __init__(self, package: str, extra: str | None = "notebook") -> None:
         todo = f"pip install 'inductor-lab[{extra}]'" if extra else f"pip install {package}"
         super().__init__(f"{package} is missing", todo=todo)
+
+
+class NeedsTorch(LabError, ImportError):
+    """torch is not installed, and something other than viewing saved files was requested."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this needs torch, which is not installed: without it, saved files can be viewed, but"
+            " nothing can be compiled, run or measured",
+            todo="pip install torch numpy",
+        )
+
+
+@contextmanager
+def needing_torch() -> Iterator[None]:
+    """Convert the error of an import of torch inside the block to NeedsTorch; also of NumPy, which
+    is installed with it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = str(error.name).partition(".")[0]
+        if missing == "torch" or (missing == "numpy" and find_spec("torch") is None):
+            raise NeedsTorch from None
+        raise
 
 
 class CompileFailed(LabError):

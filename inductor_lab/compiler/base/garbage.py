@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from weakref import finalize
-
-from inductor_lab.compiler.torch_door.torch_api import around_compilations
+from contextlib import contextmanager
 
 SET_ASIDE_BY_PYTHON = 1000
 """Python 3.12 freezes fewer objects at startup; a user who freezes modules freezes many more."""
@@ -31,22 +28,3 @@ def no_collection() -> Iterator[None]:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
-
-
-def no_collection_in_captures() -> None:
-    """Disable it also while TorchDynamo compiles, until the next reset of torch."""
-    around_compilations(_begin, _end)
-
-
-_compilation = ExitStack()
-
-
-def _begin(compilation: object) -> None:
-    """A reset in another thread loses `_end`; then the finalizer of `compilation` ends the
-    block."""
-    _compilation.enter_context(no_collection())
-    finalize(compilation, _compilation.close)
-
-
-def _end(_: object) -> None:
-    _compilation.close()

@@ -11,6 +11,8 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
+from inductor_lab.compiler.base.errors import needing_torch
+
 _DEFINED_IN: dict[str, str] = {}
 
 
@@ -21,7 +23,9 @@ def define(modules: Mapping[str, str]) -> None:
 
 def perform(operation: str, *args: Any, **kwargs: Any) -> Any:
     """Call an operation; its first argument is the record."""
-    return getattr(importlib.import_module(_DEFINED_IN[operation]), operation)(*args, **kwargs)
+    with needing_torch():
+        home = importlib.import_module(_DEFINED_IN[operation])
+    return getattr(home, operation)(*args, **kwargs)
 
 
 def find(operation: str) -> Any:

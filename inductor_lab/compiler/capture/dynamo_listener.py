@@ -20,7 +20,7 @@ from types import CodeType
 from typing import Any
 
 from inductor_lab.compiler.base.observer import Phase
-from inductor_lab.compiler.capture import events
+from inductor_lab.compiler.capture import events, live_events
 from inductor_lab.compiler.capture.capture import AsCaptured, Bytecode, Capture
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.capture.symbolic_steps import StepRecord
@@ -51,7 +51,7 @@ class Record:
         """Everything recorded, with the graphs that the backend got (in that order), and the
         reasons why other graphs run in eager mode."""
         files = {code.co_filename for _, code, _ in self.bytecode}
-        read = events.Reader(files | set(torch_logs.traced_files()))
+        read = live_events.live_reader(files | set(torch_logs.traced_files()))
         return Capture(
             graphs=graphs,
             guards=tuple(read.guards(self.events)),
@@ -83,7 +83,7 @@ class _Listener(logging.Handler):
         metadata: dict[str, Any] = getattr(record, "metadata", None) or {}
         if record.thread in (None, self.thread_id) and self.wanted(metadata):
             payload = getattr(record, "payload", None)
-            self.record.events.append(events.with_all_guards(events.Event(metadata, payload)))
+            self.record.events.append(live_events.with_all_guards(events.Event(metadata, payload)))
 
 
 @contextmanager

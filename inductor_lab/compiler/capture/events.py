@@ -16,8 +16,7 @@ from inductor_lab.compiler.base.observer import Phase
 from inductor_lab.compiler.capture.capture import GraphBreak, Guard, Recompile, Symbol
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.capture.span import outside_torch, shown_file, spans_in
-from inductor_lab.compiler.torch_door.torch_guards import FailedGuard, failed_guards
-from inductor_lab.compiler.torch_door.torch_logs import traced_file
+from inductor_lab.compiler.torch_door.failed_guard import FailedGuard
 
 _WANTED = (
     "artifact", "chromium_event", "create_symbol", "create_unbacked_symbol",
@@ -85,7 +84,7 @@ class Reader:
     `file_of` returns the path of a number in the log."""
 
     files: set[str]
-    file_of: Callable[[int], str] = traced_file
+    file_of: Callable[[int], str]
 
     def guards(self, log: Iterable[Event]) -> Iterator[Guard]:
         """Guards on values (from the printed guard tree), then guards on symbolic sizes."""
@@ -206,13 +205,6 @@ class Reader:
         file = shown_file(self.file_of(frame["filename"]))
         line, function = int(frame["line"]), str(frame["name"])
         return Span(file, line, function=function, code=str(frame.get("loc") or ""))
-
-
-def with_all_guards(event: Event) -> Event:
-    """While torch reports the first failed guards: the entry with all of them."""
-    if not event.is_artifact("recompile_reasons"):
-        return event
-    return Event(event.metadata, failed_guards() or event.payload)
 
 
 def _span(file: str, line: int, function: str, code: str | None) -> Span:

@@ -13,10 +13,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import torch
-
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.capture.span import outside_torch, shown_file
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 _OURS = str(Path(__file__).parents[2]) + os.sep
 

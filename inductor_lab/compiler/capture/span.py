@@ -9,17 +9,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from inductor_lab.compiler.capture.expression import find_expression
 from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.torch_door.torch_types import INSTALLED, torch
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.*)", line (?P<line>\d+), in (?P<function>.*)$')
 _CARETS = re.compile(r"^\s*[~^]+\s*$")
 _IPYTHON_INPUT = re.compile(r"<ipython-input-(\d+)-\w+>")
 _CALLER = str(Path(__file__).parents[2].joinpath("api", "backend.py"))
 """The file in which `lab.inspect` calls the user's function."""
-_TORCH_FOLDER = os.path.dirname(torch.__file__) + os.sep
+_NOT_USERS = (_CALLER, *([os.path.dirname(torch.__file__) + os.sep] if INSTALLED else []))
 _PACKAGE = re.compile(r"[/\\](?:site|dist)-packages[/\\](?!torch[/\\])")
 _TORCH_ELSEWHERE = re.compile(r"[/\\](?:site|dist)-packages[/\\]torch[/\\]")
 
@@ -55,7 +54,7 @@ def _cell_name(file: str) -> str:
 
 def outside_torch(file: str) -> bool:
     """Is this file outside torch (of this machine, or of the one that wrote the log)?"""
-    return not file.startswith((_CALLER, _TORCH_FOLDER)) and not _TORCH_ELSEWHERE.search(file)
+    return not file.startswith(_NOT_USERS) and not _TORCH_ELSEWHERE.search(file)
 
 
 def spans_in(stack_trace: str, *, skip_torch: bool = False) -> tuple[Span, ...]:

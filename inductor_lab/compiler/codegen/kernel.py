@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import sympy
-import torch
 
 from inductor_lab.compiler.base.display import Shown, counted
 from inductor_lab.compiler.base.operations import perform
@@ -15,6 +14,7 @@ from inductor_lab.compiler.ir.expr import NO_ORIGINS, Origins
 from inductor_lab.compiler.ir.program import Buffer
 from inductor_lab.compiler.ir.value import Value
 from inductor_lab.compiler.schedule.schedule import Group
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 MARK = "inductor_lab"
 """A file that marks our kernels in Triton's cache folder, which all programs share."""

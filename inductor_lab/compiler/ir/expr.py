@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, cast
 
-import torch
-
 from inductor_lab.compiler.ir.index import Axis, Gathered, Index, Size
 from inductor_lab.compiler.ir.ops import DIVIDING
 from inductor_lab.compiler.ir.value import Value
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 Origins: TypeAlias = frozenset[str]
 """Names of FX nodes, in the graph that was lowered."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import torch
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 PREFIX = "higher_order."
 """The prefix of the names of these operators in an `ExternCall`."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import torch
-
 from inductor_lab.compiler.ir.expr import Expr, Load, Op
 from inductor_lab.compiler.ir.index import Axis, gathered_in, product
 from inductor_lab.compiler.ir.program import Nest, Reduction
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 DTYPES = (torch.float16, torch.bfloat16)
 SMALLEST = 16

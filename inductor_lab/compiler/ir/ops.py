@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import torch
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import sympy
-import torch
 
 from inductor_lab.compiler.base.display import Shown, counted
 from inductor_lab.compiler.base.operations import perform
@@ -37,6 +36,7 @@ from inductor_lab.compiler.ir.index import (
     sizes_in,
 )
 from inductor_lab.compiler.ir.value import Value
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 
 class BufferKind(Enum):

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-import torch
-
 from inductor_lab.compiler.ir.expr import Expr
 from inductor_lab.compiler.ir.index import Axis
 from inductor_lab.compiler.ir.program import LoopProgram, Step
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 HALF = (torch.float16, torch.bfloat16)
 """Dtypes for storage only: bodies compute in float32."""

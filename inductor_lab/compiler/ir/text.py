@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from itertools import zip_longest
 
 import sympy
-import torch
 
 from inductor_lab.compiler.ir.expr import (
     NO_ORIGINS,
@@ -57,6 +56,7 @@ from inductor_lab.compiler.ir.program import (
     Step,
     read_by,
 )
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 TextLine = tuple[str, Origins]
 """One line and the FX nodes it came from."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from sys import getrefcount
 from typing import Any
@@ -21,11 +21,11 @@ import torch
 
 from inductor_lab.compiler.base.errors import NothingToChange, NotReplayed
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.compiler.ir.program import ExternCall, LoopProgram
+from inductor_lab.compiler.ir.program import LoopProgram
+from inductor_lab.compiler.runtime.cuda_graph_reasons import devices_of, not_requested, why_not
 from inductor_lab.compiler.torch_door.torch_api import mark_boxed, reinterpret, storage_references
 
 Call = Callable[[list[Any]], tuple[Any, ...]]
-MODES = ("reduce-overhead", "max-autotune")
 WARM_CALLS = 1
 """Calls before the first recording, in which libraries are initialized and kernels are loaded."""
 MOST_RECORDINGS = 3
@@ -36,7 +36,7 @@ MOST_ADDRESSES = 3
 
 def with_cuda_graphs(call: Call, program: LoopProgram, options: Options) -> Call:
     """Return `call`, with CUDA graphs if the options request them and the program allows them."""
-    if not_requested(_devices(program), options.mode):
+    if not_requested(devices_of(program), options.mode):
         return call
     if reason := why_not(program):
         warn_unused(f"{program.name} is launched without a CUDA graph: {reason}")
@@ -61,40 +61,9 @@ def with_cuda_graphs(call: Call, program: LoopProgram, options: Options) -> Call
 def check_required(program: LoopProgram, options: Options) -> None:
     """Raise NotReplayed if the options require CUDA graphs and this program has none."""
     if options.require_cuda_graphs:
-        reason = not_requested(_devices(program), options.mode) or why_not(program)
+        reason = not_requested(devices_of(program), options.mode) or why_not(program)
         if reason:
             raise NotReplayed(f"{program.name} is not replayed as a CUDA graph", todo=reason)
-
-
-def not_requested(devices: Iterable[str], mode: str) -> str:
-    """Why CUDA graphs are not even tried: the mode, or no tensor on a GPU; "" if they are."""
-    if mode not in MODES:
-        return f'mode is "{mode}"; mode="reduce-overhead" requests CUDA graphs'
-    on_gpu = any(device.startswith("cuda") for device in devices)
-    return "" if on_gpu else "no tensor is on a CUDA GPU"
-
-
-def _devices(program: LoopProgram) -> set[str]:
-    return {buffer.device for buffer in program.buffers.values()}
-
-
-def why_not(program: LoopProgram) -> str | None:
-    """Return why a program cannot be recorded, or None."""
-    devices = sorted(_devices(program))
-    if len(devices) > 1:
-        return f"it uses several devices, {', '.join(devices)}"
-    if program.callees:
-        return "it calls functions or operators that may synchronize with the GPU"
-    given = {symbol for symbol in program.inputs if not isinstance(symbol, str)}
-    for step in program.steps:
-        if isinstance(step, ExternCall) and any(step.numbers):
-            return f"{step.op} reads a number from the GPU"
-    sizes = {size for b in program.buffers.values() for size in b.layout.size}
-    if any(size.free_symbols - given for size in sizes if not isinstance(size, int)):
-        return "sizes depend on data"
-    if any(write.method != "copy_" for write in program.writes):
-        return "the storage of an input is replaced"
-    return None
 
 
 def warn_unused(reason: str) -> None:

@@ -7,6 +7,7 @@ are missing, it lists all of them.  Written for torch 2.11 to 2.15.
 
 from __future__ import annotations
 
+from inductor_lab.compiler.torch_door.sympy_classes import SYMPY_CLASSES
 from inductor_lab.compiler.torch_door.torch_logs import Shared
 from inductor_lab.compiler.torch_door.torch_names import missing, optional
 
@@ -15,7 +16,6 @@ import contextlib
 import copy
 import inspect
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
 from typing import Any
@@ -482,11 +482,8 @@ def without_modes() -> contextlib.AbstractContextManager[Any]:
     return _disable_current_modes()
 
 
-def _sympy_classes() -> dict[str, type[sympy.Basic]]:
-    plain = """Add Mul Pow Max Min Mod ceiling floor Abs Piecewise Eq Ne Lt Le Gt Ge And Or Not
-        functions.elementary.piecewise.ExprCondPair logic.boolalg.BooleanTrue
-        logic.boolalg.BooleanFalse core.numbers.Infinity core.numbers.NegativeInfinity"""
-    found = {f"sympy.{path}": operator.attrgetter(path)(sympy) for path in plain.split()}
+def _own_sympy_classes() -> dict[str, type[sympy.Basic]]:
+    found: dict[str, type[sympy.Basic]] = {}
     for module in (_sympy_functions, _sympy_numbers):
         for name, item in vars(module).items():
             own = isinstance(item, type) and item.__module__ == module.__name__
@@ -495,5 +492,5 @@ def _sympy_classes() -> dict[str, type[sympy.Basic]]:
     return found
 
 
-SYMPY_FUNCTIONS: dict[str, type[sympy.Basic]] = _sympy_classes()
+SYMPY_FUNCTIONS: dict[str, type[sympy.Basic]] = {**SYMPY_CLASSES, **_own_sympy_classes()}
 """Every function that may occur in a size, by name: `"sympy.Add"`, `"torch.FloorDiv"`."""

@@ -7,6 +7,7 @@ evaluated, with torch's own guard objects.
 
 from __future__ import annotations
 
+from inductor_lab.compiler.torch_door.failed_guard import FailedGuard
 from inductor_lab.compiler.torch_door.torch_names import missing, optional
 
 # isort: split
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -27,26 +28,6 @@ _SIZE_MISMATCH = re.compile(r"size mismatch at index (?P<index>\d+)\.")
 _SIZED = re.compile(r"(?P<source>[LG]\[[^ ]*?)\.(?:size|stride|storage_offset)\(\)")
 MOST_LETTERS = 60
 """Longer values are cut."""
-
-
-class FailedGuard(NamedTuple):
-    """A guard that is false for the call that TorchDynamo compiles now.
-
-    failed  the compile id of the version that it belongs to
-    kind    torch's class of the guard (`TENSOR_MATCH`)
-    source  the guarded object, such as `L['x']`; "" if there is none
-    text    the condition or torch's message, and a comment with the line that created it
-    value   the guarded object in this call, as short text
-    stack   `(file, line, function, code)` of the frames that created it, outermost first; () if
-            torch does not know them
-    """
-
-    failed: str
-    kind: str
-    source: str
-    text: str
-    value: str
-    stack: tuple[tuple[str, int, str, str], ...]
 
 
 def failed_guards() -> tuple[FailedGuard, ...]:

@@ -27,8 +27,9 @@ from inductor_lab.course.exercise import PRACTICE
 from inductor_lab.course.grading import JUDGES as HIDDEN
 from inductor_lab.course.language import say
 from inductor_lab.course.scores import record
-from inductor_lab.debug.untrusted import Limits, Process
+from inductor_lab.debug.untrusted.confine import Limits
 from inductor_lab.debug.untrusted.fresh import Fresh
+from inductor_lab.debug.untrusted.remote import Process
 
 START = 60.0
 """Seconds to import the student's files."""

@@ -32,7 +32,7 @@ from inductor_lab.course.capstone.programs import (
 )
 from inductor_lab.course.capstone.values import difference, from_data, kernels, to_data, traffic
 from inductor_lab.course.language import language, say
-from inductor_lab.debug.untrusted import Raised, Stopped
+from inductor_lab.debug.untrusted.remote import Raised, Stopped
 from inductor_lab.mini import cpp, fuse, loops, memory
 
 Network = tuple[list[torch.Tensor], torch.Tensor, torch.Tensor]

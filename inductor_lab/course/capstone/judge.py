@@ -23,7 +23,7 @@ from inductor_lab.course.capstone.values import difference, illegal
 from inductor_lab.course.exercise import Exercise
 from inductor_lab.course.language import say
 from inductor_lab.course.lines import line_in
-from inductor_lab.debug.untrusted import Process, Raised, Stopped
+from inductor_lab.debug.untrusted.remote import Process, Raised, Stopped
 from inductor_lab.mini import decompose, fuse, loops, lower
 
 ALL = (POINTWISE, REDUCTIONS, VIEWS, PRODUCTS)

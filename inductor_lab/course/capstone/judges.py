@@ -42,7 +42,7 @@ from inductor_lab.course.capstone.values import (
     traffic,
 )
 from inductor_lab.course.language import say
-from inductor_lab.debug.untrusted import Process
+from inductor_lab.debug.untrusted.remote import Process
 from inductor_lab.mini import autograd, decompose, fuse, loops, lower, memory
 
 

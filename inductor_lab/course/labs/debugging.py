@@ -25,7 +25,7 @@ from inductor_lab.course.labs.wrong_values import lines, marked, numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
 from inductor_lab.debug.faults import CATALOGUE
-from inductor_lab.debug.untrusted import RemoteFunction
+from inductor_lab.debug.untrusted.remote import RemoteFunction
 
 
 def float32(bits: int) -> float:

@@ -22,7 +22,7 @@ from inductor_lab.course.given.measuring import LOOPS, Series, scale
 from inductor_lab.course.labs.wrong_values import numbers
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, Row, bars, cells, drawn
-from inductor_lab.debug.untrusted import RemoteFunction
+from inductor_lab.debug.untrusted.remote import RemoteFunction
 
 
 def number(found: Any) -> str | None:

@@ -20,7 +20,7 @@ from inductor_lab.compiler.records import Record
 from inductor_lab.debug.diff.rank_diff import RankDiff, compare_ranks
 from inductor_lab.debug.diff.run_diff import RunDiff, compare_compiles
 from inductor_lab.debug.diff.run_stages import CompileRun, compiles_of
-from inductor_lab.debug.explore.what_if import Comparison
+from inductor_lab.debug.explore.comparison import Comparison
 from inductor_lab.stock.stock_compilation import StockCompilation
 from inductor_lab.stock.trace_log import TraceLog, read_trace
 

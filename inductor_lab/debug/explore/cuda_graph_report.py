@@ -1,7 +1,7 @@
 """`c.cuda_graphs()`: which parts of a compiled call are replayed as CUDA graphs, and why not.
 
-For our compiler the reasons are those of `compiler/runtime/cuda_graphs.py`; for stock they are the
-warnings of its log `cudagraphs` ("skipping cudagraphs due to ..."); it has none for a CPU.
+For our compiler the reasons are those of `compiler/runtime/cuda_graph_reasons.py`; for stock they
+are the warnings of its log `cudagraphs` ("skipping cudagraphs due to ..."); it has none for a CPU.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from inductor_lab.compiler.base.display import Documented
 from inductor_lab.compiler.base.errors import NotReplayed
 from inductor_lab.compiler.records import CompiledGraph, CompiledPart, Record
-from inductor_lab.compiler.runtime.cuda_graphs import MODES, not_requested, why_not
+from inductor_lab.compiler.runtime.cuda_graph_reasons import MODES, not_requested, why_not
 from inductor_lab.stock.stock_compilation import StockCompilation, StockGraph, StockPart
 
 

@@ -24,7 +24,7 @@ import torch
 
 from inductor_lab.api.arguments import Seconds, checked
 from inductor_lab.bench.kernels import Clock
-from inductor_lab.bench.timing import Timings
+from inductor_lab.bench.timings import Timings
 from inductor_lab.compiler.base.errors import UnknownName
 from inductor_lab.compiler.codegen.cpp.printer import translation_unit
 from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line

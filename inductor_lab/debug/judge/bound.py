@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.bench.machine import Ceilings
+from inductor_lab.bench.roofs import Ceilings
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.values import copies
 from inductor_lab.debug.judge.applied import Applied

@@ -12,7 +12,8 @@ from inductor_lab.debug.judge.cases import Cases
 from inductor_lab.debug.judge.judge import cases_of, judged
 from inductor_lab.debug.judge.serve_candidate import CLASSES
 from inductor_lab.debug.judge.verdict import JudgeVerdict
-from inductor_lab.debug.untrusted import Limits, Process, copy_of_this_process
+from inductor_lab.debug.untrusted.confine import Limits
+from inductor_lab.debug.untrusted.remote import Process, copy_of_this_process
 
 
 class EditedPart(Protocol):

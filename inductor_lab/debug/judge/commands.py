@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from inductor_lab.debug.command_line import FAILED, SUCCESS, Answer, PhaseProgress, seconds
-from inductor_lab.debug.judge.cases import CaseArguments
 from inductor_lab.debug.user_file import load_function
 
 
@@ -29,6 +28,7 @@ def add_commands(commands: Any, json: list[argparse.ArgumentParser]) -> None:
 
 
 def _judge(given: argparse.Namespace) -> Answer:
+    from inductor_lab.debug.judge.cases import CaseArguments
     from inductor_lab.debug.judge.judge import Judge
 
     reference, args = load_function(given.function, given.args)

@@ -19,7 +19,7 @@ from inductor_lab.debug.judge.cases import Case
 from inductor_lab.debug.judge.expected import Expected, expected, with_leaves
 from inductor_lab.debug.judge.guarded import Edge
 from inductor_lab.debug.judge.remote_call import RemoteCall, names_of, same_bits
-from inductor_lab.debug.untrusted import Raised, Stopped
+from inductor_lab.debug.untrusted.remote import Raised, Stopped
 from inductor_lab.saved.documents import comparison_types
 from inductor_lab.saved.documents.kinds import finite
 

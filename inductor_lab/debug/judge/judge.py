@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from inductor_lab.api.arguments import Seconds, checked
-from inductor_lab.bench.machine import Ceilings, ceilings
+from inductor_lab.bench.machine import ceilings
+from inductor_lab.bench.roofs import Ceilings
 from inductor_lab.compiler.base.errors import BadArguments, NotRunnable
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.values import copies
@@ -26,9 +27,9 @@ from inductor_lab.debug.judge.serve_candidate import NoGpu
 from inductor_lab.debug.judge.speed import OWN, Speed, measure, shared_folder
 from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.judge.verdict import JudgeVerdict
-from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped
-from inductor_lab.debug.untrusted.confine import confinable, gpu_devices
+from inductor_lab.debug.untrusted.confine import Limits, confinable, gpu_devices
 from inductor_lab.debug.untrusted.fresh import Fresh
+from inductor_lab.debug.untrusted.remote import Process, Raised, Stopped
 from inductor_lab.debug.untrusted.wire import DTYPES
 
 BEGIN = "inductor_lab.debug.judge.serve_candidate:begin"

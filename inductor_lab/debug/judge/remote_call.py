@@ -13,7 +13,7 @@ from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.judge.cases import Arguments
 from inductor_lab.debug.judge.guarded import Edge
 from inductor_lab.debug.judge.serve_candidate import MARK
-from inductor_lab.debug.untrusted import Process, Stopped
+from inductor_lab.debug.untrusted.remote import Process, Stopped
 
 SERVED = "inductor_lab.debug.judge.serve_candidate"
 Results = Sequence[tuple[tuple[int, ...], torch.dtype]]

@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-from inductor_lab.bench.timing import Timings
+from inductor_lab.bench.timings import Timings
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.precision import judge
@@ -38,7 +38,8 @@ from inductor_lab.debug.judge.expected import expected
 from inductor_lab.debug.judge.remote_call import SERVED, Layout, Results
 from inductor_lab.debug.judge.serve_candidate import CLASSES
 from inductor_lab.debug.judge.tree import Tree
-from inductor_lab.debug.untrusted import Limits, Process, Raised, Stopped, copy_of_this_process
+from inductor_lab.debug.untrusted.confine import Limits
+from inductor_lab.debug.untrusted.remote import Process, Raised, Stopped, copy_of_this_process
 
 OWN, REFERENCE = "candidate", "reference"
 COLD = " with cold caches"

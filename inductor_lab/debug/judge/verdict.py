@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from inductor_lab.bench.timing import Timings
+from inductor_lab.bench.timings import Timings
 from inductor_lab.compiler.base.display import Documented, counted
 from inductor_lab.compiler.step_time import duration
 from inductor_lab.debug.judge.correctness import Checked

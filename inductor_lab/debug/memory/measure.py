@@ -20,7 +20,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from inductor_lab.api.arguments import expect, expect_data
+from inductor_lab.api.arguments import expect
+from inductor_lab.api.expect_data import expect_data
 from inductor_lab.compiler.base.errors import BadOption
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.debug.memory.runs import (

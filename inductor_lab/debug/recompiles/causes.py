@@ -105,7 +105,7 @@ def seen_values(heard: Iterable[Event]) -> dict[str, str]:
 
 def _constants(event: Event) -> Iterator[tuple[str, str]]:
     """Objects that are guarded to be equal to a constant."""
-    for guard in Reader(set()).guards([event]):
+    for guard in Reader(set(), lambda _: "").guards([event]):
         constant = _CONSTANT.fullmatch(guard.code)
         if guard.kind in ("EQUALS_MATCH", "TRUE_MATCH", "FALSE_MATCH") and constant:
             yield constant["source"], constant["value"].strip()

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from inductor_lab.compiler.base.display import Shown, counted
 from inductor_lab.compiler.capture.capture import GraphBreak
 from inductor_lab.compiler.capture.fx_graph import Span
+from inductor_lab.compiler.torch_door.torch_types import VERSION
 from inductor_lab.saved.documents import of_compile, tool_types
 from inductor_lab.saved.documents.kinds import document
 
@@ -28,7 +27,7 @@ class GraphBreaks(Shown):
 
     breaks: tuple[GraphBreak, ...]
     compile_ids: tuple[tuple[str, ...], ...]
-    torch_version: str = str(torch.__version__)
+    torch_version: str = VERSION
 
     @staticmethod
     def of(found: Iterable[GraphBreak], torch_version: str = "") -> GraphBreaks:
@@ -38,7 +37,7 @@ class GraphBreaks(Shown):
             by_place.setdefault((each.reason, each.span), []).append(each)
         first = tuple(same[0] for same in by_place.values())
         ids = (tuple(dict.fromkeys(one.compile_id for one in same)) for same in by_place.values())
-        return GraphBreaks(first, tuple(ids), torch_version or str(torch.__version__))
+        return GraphBreaks(first, tuple(ids), torch_version or VERSION)
 
     def __len__(self) -> int:
         return len(self.breaks)

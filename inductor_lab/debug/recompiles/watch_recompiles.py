@@ -33,7 +33,7 @@ from typing import Any
 
 from inductor_lab.api.arguments import checked
 from inductor_lab.compiler.base.display import Shown, counted, draw
-from inductor_lab.compiler.capture import events
+from inductor_lab.compiler.capture import events, live_events
 from inductor_lab.compiler.capture.capture import Recompile
 from inductor_lab.compiler.step_time import duration
 from inductor_lab.compiler.torch_door import torch_api, torch_logs
@@ -145,7 +145,7 @@ class Recompiles(Shown):
     @property
     def breaks(self) -> GraphBreaks:
         """All graph breaks in the block, each once; `breaks.write("breaks.txt")` for a report."""
-        reader = events.Reader({each.co_filename for each in self._code.values()})
+        reader = live_events.live_reader({each.co_filename for each in self._code.values()})
         return GraphBreaks.of(reader.breaks(tuple(self._heard)))
 
     @property
@@ -177,7 +177,7 @@ class Recompiles(Shown):
         if not whole:
             return None
         code = self._code.get(compile_id)
-        reader = events.Reader({each.co_filename for each in self._code.values()})
+        reader = live_events.live_reader({each.co_filename for each in self._code.values()})
         named = code or self._of_frame(compile_id)
         when, seconds = whole[0].start - self.began, sum(phase.seconds for phase in whole)
         name = named.co_name if named else ""
@@ -278,7 +278,7 @@ class _Listener(logging.Handler):
             self._hook.remove()
             self._hook = torch_logs.on_bytecode(self._compiled)
         if any(map(event.is_artifact, _ARTIFACTS)) or any(kind in metadata for kind in _KEPT):
-            self.seen._heard.append(events.with_all_guards(event))
+            self.seen._heard.append(live_events.with_all_guards(event))
         if "chromium_event" in metadata:
             self.seen._look_for_refusal(event)
 

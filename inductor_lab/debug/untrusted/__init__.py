@@ -19,23 +19,3 @@ is sent there.
     confine.py   limits of memory and time; files that cannot be read or written (Landlock)
     fresh.py     a process that has loaded torch, and forks without anything of this process
 """
-
-from inductor_lab.debug.untrusted.confine import Limits
-from inductor_lab.debug.untrusted.remote import (
-    Process,
-    Raised,
-    RemoteFunction,
-    RemoteObject,
-    Stopped,
-    copy_of_this_process,
-)
-
-__all__ = [
-    "Limits",
-    "Process",
-    "Raised",
-    "RemoteFunction",
-    "RemoteObject",
-    "Stopped",
-    "copy_of_this_process",
-]

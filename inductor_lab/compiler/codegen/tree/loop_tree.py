@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-import torch
-
 from inductor_lab.compiler.ir.expr import NO_ORIGINS, Expr, Origins, Temp
 from inductor_lab.compiler.ir.index import ZERO, Axis, Index, Size
 from inductor_lab.compiler.ir.value import Value
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 
 class LoopKind(Enum):
