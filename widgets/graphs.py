@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from inductor_lab.compiler.base.display import bytes_text
 from inductor_lab.compiler.capture.fx_graph import FxGraph, FxNode
@@ -163,9 +164,14 @@ def _program_frames(
         return [], {}
     made = {name: step for step in program.steps for name in written_by(step)}
     paths = {name: "" for name in program.buffers if name not in made}
+
+    @cache  # all nests of a group have the same origins
+    def module_of(origins: frozenset[str]) -> str:
+        return common_module(modules.get(origin, "") for origin in origins)
+
     for name, step in made.items():
         origins = group_of[name].origins if name in group_of else step.origins
-        paths[name] = common_module(modules.get(origin, "") for origin in origins)
+        paths[name] = module_of(origins)
     kinds = {name: type(step).__name__ for name, step in made.items()}
     return module_frames(paths, kinds, _program_edges(program.steps))
 

@@ -111,7 +111,7 @@ def _placed(paths: Mapping[str, str], edges: Sequence[tuple[str, str]]) -> dict[
 
 def common_module(paths: Iterable[str]) -> str:
     """The innermost module that contains all of these paths; empty paths are ignored."""
-    split = [path.split(".") for path in paths if path]
+    split = [path.split(".") for path in {*paths} if path]
     common = takewhile(lambda level: len(set(level)) == 1, zip(*split, strict=False))
     return ".".join(level[0] for level in common)
 

@@ -15,6 +15,8 @@ or a table can also be written as HTML and SVG without a script.
 from __future__ import annotations
 
 import difflib
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -277,21 +279,56 @@ def diff_lines(before: Sequence[ShownLine], after: Sequence[ShownLine]) -> list[
 
 
 def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[Sequence[Opcode]]:
-    """The groups of opcodes of difflib.  Equal lines at both ends are found first, since difflib
-    takes quadratic time."""
-    shorter = min(len(old), len(new))
-    first = next((n for n in range(shorter) if old[n] != new[n]), shorter)
-    rest = shorter - first
-    last = next((n for n in range(rest) if old[-1 - n] != new[-1 - n]), rest)
-    a, b = len(old) - last, len(new) - last
-    inner = difflib.SequenceMatcher(a=old[first:a], b=new[first:b]).get_opcodes()
-    whole: Any = difflib.SequenceMatcher(a=old, b=new)
-    whole.opcodes = [
-        *([("equal", 0, first, 0, first)] if first else []),
-        *((tag, *(first + place for place in places)) for tag, *places in inner),
-        *([("equal", a, len(old), b, len(new))] if last else []),
-    ]
+    """The groups of opcodes of difflib.
+
+    difflib compares the lines between anchors, since it takes quadratic time (patience diff, by B.
+    Cohen).
+    """
+    blocks: list[tuple[int, int, int]] = []
+    i = j = 0
+    for a, b in [*_anchors(old, new), (len(old), len(new))]:
+        if i < a and j < b:
+            inner = difflib.SequenceMatcher(a=old[i:a], b=new[j:b]).get_matching_blocks()
+            blocks += [(i + block.a, j + block.b, block.size) for block in inner[:-1]]
+        blocks.append((a, b, int(a < len(old))))
+        i, j = a + 1, b + 1
+    whole: Any = difflib.SequenceMatcher()
+    whole.matching_blocks = [*_joined(blocks[:-1]), blocks[-1]]
     return iter(whole.get_grouped_opcodes(CONTEXT))
+
+
+def _anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of lines that occur once in both texts: the most that are in the same order."""
+    once = [{line for line, times in Counter(text).items() if times == 1} for text in (old, new)]
+    both = once[0] & once[1]
+    where = {line: j for j, line in enumerate(new) if line in both}
+    lasts: list[int] = []
+    before: dict[tuple[int, int], tuple[int, int] | None] = {}
+    ends: list[tuple[int, int]] = []
+    for i, line in enumerate(old):
+        if line in where:
+            j = where[line]
+            length = bisect_left(lasts, j)
+            before[i, j] = ends[length - 1] if length else None
+            lasts[length : length + 1] = [j]
+            ends[length : length + 1] = [(i, j)]
+    found: list[tuple[int, int]] = []
+    place = ends[-1] if ends else None
+    while place is not None:
+        found.append(place)
+        place = before[place]
+    return found[::-1]
+
+
+def _joined(blocks: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Blocks of equal lines, of which adjacent ones become one."""
+    found: list[tuple[int, int, int]] = []
+    for a, b, size in blocks:
+        if found and (a, b) == (found[-1][0] + found[-1][2], found[-1][1] + found[-1][2]):
+            found[-1] = (*found[-1][:2], found[-1][2] + size)
+        else:
+            found.append((a, b, size))
+    return found
 
 
 def _marked(line: ShownLine, mark: str) -> ShownLine:

@@ -1,4 +1,4 @@
-"""Diffs of texts: equal ends are skipped first, and the hunks are those of difflib."""
+"""Diffs of texts: lines that occur once are anchors, and difflib compares the lines between."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from inductor_lab.widgets import views
 from inductor_lab.widgets.views import CONTEXT, diff_lines
 
 
@@ -27,6 +28,27 @@ def test_a_diff_rebuilds_both_texts(seed: int) -> None:
     assert len(old) - removed == len(new) - added, "the lines that are kept are the same"
     assert removed + added <= changed + 4
     assert (not shown) == (old == new)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_with_much_context_a_diff_holds_both_texts(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views, "CONTEXT", 1000)
+    draw = Random(seed)
+    old = [draw.choice(["for", "}", f"line {number}"]) for number in range(draw.randrange(60))]
+    new = [draw.choice([f"new {number}", "for"]) if draw.random() < 0.2 else line
+           for number, line in enumerate(old)]  # fmt: skip
+    if old and draw.random() < 0.5:  # some lines are moved
+        start, place = draw.randrange(len(old)), draw.randrange(len(old))
+        moved, new = new[start : start + 5], new[:start] + new[start + 5 :]
+        new[place:place] = moved
+    shown = diff_lines([[line, []] for line in old], [[line, []] for line in new])
+    if old != new:
+        assert [line[0] for line in shown if line[2] != "+"] == old
+        assert [line[0] for line in shown if line[2] != "-"] == new
+        kept = sum(line[2] == " " for line in shown)
+        assert kept >= len(set(old) & set(new)) / 4
 
 
 def test_context_and_gaps() -> None:
