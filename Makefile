@@ -19,6 +19,8 @@
 #              they wait for, memory, errors; HUB="--users 5": options of deploy/jupyterhub/load.py
 # make docs    these docs, the API and the tutorials with their outputs as a site, in build/site/html;
 #              DOCS="--run 1": options of deploy/site/build.py
+# make book    the course and the docs as a PDF in each language, in build/site; needs Chromium;
+#              BOOK="--font FILE": options of deploy/site/book.py
 # make dist    the sdist and the wheel, in dist/ (`make check` installs and tests a wheel of its own)
 # make javascript   the explorer's modules in javascript/: checked, and built into widgets/built and
 #              javascript/labextension (node)
@@ -46,8 +48,9 @@ BENCH ?=
 GPU ?=
 HUB ?=
 DOCS ?=
+BOOK ?=
 
-.PHONY: demo test check bench gpu opinfo fuzz faults hub docs javascript dist lint clean install
+.PHONY: demo test check bench gpu opinfo fuzz faults hub docs book javascript dist lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
@@ -78,6 +81,9 @@ hub: $(INSTALLED)
 
 docs: $(INSTALLED)
 	$(BIN)/python -m deploy.site.build $(DOCS)
+
+book: $(INSTALLED)
+	$(BIN)/python -m deploy.site.book $(BOOK)
 
 javascript: javascript/node_modules
 	cd javascript && npm run --silent build && npm run --silent check

@@ -20,7 +20,8 @@ from deploy.site.check import problems
 from deploy.site.gather import HERE, ROOT, gather
 from inductor_lab.course.language import LANGUAGES, Language
 
-SPARED = ("notebooks/labs/*",)
+SPARED = ("labs/*/*",)
+"""Patterns of notebooks, matched from the right; `**` is one folder."""
 
 
 def build(into: Path, run: Sequence[int] | None = None) -> list[str]:
@@ -33,34 +34,41 @@ def build(into: Path, run: Sequence[int] | None = None) -> list[str]:
         source = into / "source" / language
         shutil.rmtree(source, ignore_errors=True)
         gather(language, source)
-        _sphinx(source, into, language, run)
+        left = not_executed(source / "notebooks", language, run)
+        sphinx("html", source, into / "doctrees" / language, into / "html" / language, into,
+               language, left)  # fmt: skip
     shutil.copy(HERE / "start.html", into / "html" / "index.html")
     return list(problems(into / "html"))
 
 
-def _sphinx(source: Path, into: Path, language: Language, run: Sequence[int] | None) -> None:
-    left = _not_executed(source / "notebooks", language, run)
+def sphinx(builder: str, source: Path, doctrees: Path, target: Path, into: Path,
+           language: Language, left: Sequence[str]) -> None:  # fmt: skip
+    """Run a builder of Sphinx; notebooks that fit a pattern of `left` are not executed.
+
+    `into` has the cache of executed notebooks.  Raises RuntimeError if Sphinx warns of anything.
+    """
     env = os.environ | {
         "INDUCTOR_LAB_SITE_CODE": str(HERE),
+        "INDUCTOR_LAB_SITE_BUILDER": builder,
         "INDUCTOR_LAB_SITE_LANGUAGE": {"en": "en", "zh": "zh_CN"}[language],
         "INDUCTOR_LAB_SITE_EXECUTION": "cache",
         "INDUCTOR_LAB_SITE_CACHE": str(into / "executed"),
         "INDUCTOR_LAB_SITE_SPARED": ",".join([*SPARED, *left]),
         "INDUCTOR_LAB_COURSE_FILE": str(into / "course.json"),
     }
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html",
-               "-d", into / "doctrees" / language, source, into / "html" / language]  # fmt: skip
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", builder,
+               "-d", doctrees, source, target]  # fmt: skip
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
 
 
-def _not_executed(notebooks: Path, language: Language, run: Sequence[int] | None) -> list[str]:
+def not_executed(notebooks: Path, language: Language, run: Sequence[int] | None) -> list[str]:
     """Patterns of the tutorials that are not in `run`, and of all guides; none if `run` is None."""
     if run is None:
         return []
     tutorials = sorted((notebooks / "tutorials" / language).glob("*.ipynb"))
-    return ["**/guides/**", *(f"**/{p.name}" for p in tutorials if int(p.name[:2]) not in run)]
+    return ["guides/*/*", *(f"**/{p.name}" for p in tutorials if int(p.name[:2]) not in run)]
 
 
 def main() -> int:

@@ -17,10 +17,11 @@ extensions = ["myst_nb", *(["sphinx.ext.autodoc"] if english else [])]
 exclude_patterns = ["build"]
 templates_path: list[str] = []
 
-html_theme = "furo"  # light and dark, by the reader's system or by hand
+joined = os.environ["INDUCTOR_LAB_SITE_BUILDER"] == "singlehtml"  # of the book
+html_theme = "basic" if joined else "furo"  # furo: light and dark, by the system or by hand
 html_title = "inductor_lab"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["book.css" if joined else "site.css"]
 html_show_sphinx = False
 myst_heading_anchors = 4
 # A public name is documented where it is offered, and where it is defined.

@@ -25,12 +25,13 @@ KINDS = tuple(WORDS["en"])
 """The folders of notebooks that the site has."""
 
 
-def gather(language: Language, into: Path) -> None:
-    """Fill an empty folder with the sources of the site in one language."""
+def gather(language: Language, into: Path, *, api: bool = True) -> None:
+    """Fill an empty folder with the sources of the site in one language, with or without the pages
+    of the API."""
     (into / "_static").mkdir(parents=True)
     shutil.copy(HERE / "site.css", into / "_static")
     shutil.copy(HERE / "conf.py", into)
-    modules = _api(into) if language == "en" else {}
+    modules = _api(into) if language == "en" and api else {}
     for kind in KINDS:
         target = into / "notebooks" / kind / language
         shutil.copytree(ROOT / "notebooks" / kind / language, target,
@@ -111,7 +112,8 @@ def contents(language: Language, into: Path) -> str:
     if language == "en":
         docs = sorted(path.stem for path in (into / "docs").glob("*.md"))
         groups["Docs"] = [*(f"docs/{name}" for name in docs), "CHANGELOG"]
-        groups["API"] = sorted(f"api/{path.stem}" for path in (into / "api").glob("*.md"))
+        pages_of_api = sorted(f"api/{path.stem}" for path in (into / "api").glob("*.md"))
+        groups |= {"API": pages_of_api} if pages_of_api else {}
     return "\n".join(
         f"```{{toctree}}\n:hidden:\n:maxdepth: 1\n:caption: {words}\n\n"
         + "\n".join(pages)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
+import shutil
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from deploy.site.api import as_restructured_text, pages
+from deploy.site.book import BROWSERS, book, missing_font
 from deploy.site.check import problems
-from deploy.site.gather import PACKAGES, linked
+from deploy.site.gather import PACKAGES, ROOT, linked
+from inductor_lab.course.build import sources
+from inductor_lab.course.language import LANGUAGES, Language
 
 needs_sphinx = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("sphinx", "myst_nb", "furo")),
@@ -83,3 +89,33 @@ def test_the_reference_has_every_public_module_once() -> None:
     assert len(found) == len(set(found)) > 200
     some = {"inductor_lab", "inductor_lab.compiler.pipeline", "inductor_lab.widgets.model"}
     assert some <= set(found)
+
+
+def outline(pdf: bytes) -> list[str]:
+    """The titles of the outline of a PDF that Chromium wrote."""
+    found = re.findall(rb"/Title\s*(<[^>]*>|\((?:\\.|[^\\)])*\))", pdf)
+    return [bytes.fromhex(one[1:-1].decode()).decode("utf-16") if one[:1] == b"<"
+            else re.sub(r"\\(.)", r"\1", one[1:-1].decode("latin1")) for one in found]  # fmt: skip
+
+
+@needs_sphinx
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_book_has_all_chapters(language: Language, tmp_path: Path) -> None:
+    pytest.importorskip("playwright")
+    if not (os.environ.get("CHROMIUM") or any(map(shutil.which, BROWSERS))):
+        pytest.skip("no Chromium")
+    pdf = book(tmp_path, language, run=[]).read_bytes()
+    chapters = [one for one in sources(ROOT / "notebooks") if one.kind in ("tutorial", "lab")]
+    plain = [re.sub(r"\W", "", title) for title in outline(pdf)]
+    wanted = [re.sub(r"\W", "", f"{one.number}{one.titles[language]}") for one in chapters]
+    assert len(wanted) > 26 and [title for title in wanted if title not in plain] == []
+    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) > 2 * len(chapters)
+
+
+def test_a_missing_font_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "fc-list").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "fc-list").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert "fonts-noto-cjk" in missing_font("zh") and not missing_font("en")
+    (tmp_path / "fc-list").write_text("#!/bin/sh\necho Noto Sans CJK SC\n", encoding="utf-8")
+    assert not missing_font("zh")
