@@ -20,6 +20,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "slice_scatter_of_its_size": lambda x, n: x.slice_scatter(x[:, :n] * 2, 1, 0, n),
     "select_scatter": lambda x, n: x.select_scatter(torch.ones(abs(n)), 1, 0),
     "diagonal_scatter": lambda x, n: x.diagonal_scatter(torch.ones(1), n),
+    "as_strided": lambda x, n: x.as_strided((2,), (1,), n) + 1,
+    "as_strided_of_a_result": lambda x, n: (x * 2).as_strided((2,), (1,), n) + 1,
+    "as_strided_returned": lambda x, n: (x * 2).as_strided((2,), (1,), n),
+    "as_strided_of_a_slice": lambda x, n: (x * 2)[:, 1::2].as_strided((2,), (1,), n),
+    "as_strided_with_a_step": lambda x, n: (x * 2).as_strided((2,), (n,), 0),
+    "as_strided_with_a_size": lambda x, n: (x * 2).as_strided((n, 1), (1, 1), 2),
     "as_strided_scatter": lambda x, n: x.as_strided_scatter(torch.ones(2), (2,), (1,), n),
 }
 NUMBERS = (2, 1, -1, -2, 3, 0, 4, -4, -5, 7)

@@ -296,9 +296,14 @@ def restrided(value: TensorValue, buffer: Buffer, target: Layout) -> TensorValue
 
 def is_within_storage(target: Layout, storage: Layout) -> bool:
     """Is the view inside the storage for all values of the symbols?"""
-    room = add_sizes(storage.offset, storage.numel), mul_sizes(target.storage_size, -1)
+    return all(map(is_nonnegative, room_around(target, storage)))
+
+
+def room_around(target: Layout, storage: Layout) -> tuple[Size, Size]:
+    """The elements of the storage before the view and after it; negative outside of the storage."""
+    end = add_sizes(storage.offset, storage.numel)
     before = add_sizes(target.offset, mul_sizes(storage.offset, -1))
-    return is_nonnegative(before) and is_nonnegative(add_sizes(*room))
+    return before, add_sizes(end, mul_sizes(target.storage_size, -1))
 
 
 def is_dense(layout: Layout) -> bool:

@@ -19,7 +19,7 @@ import torch
 
 from inductor_lab.compiler.capture.operands import operand as fx_operand
 from inductor_lab.compiler.ir.index import ZERO, add_sizes, is_int, mul_sizes
-from inductor_lab.compiler.ir.program import Layout
+from inductor_lab.compiler.ir.program import BufferKind, Layout
 from inductor_lab.compiler.ir.slice_ops import OPERATORS
 from inductor_lab.compiler.lower import tensor
 from inductor_lab.compiler.lower.builder import Builder, size_of, symbols_in
@@ -162,10 +162,23 @@ def as_strided(
         build.require(sympy.Ge(step, 0), "as_strided: negative strides are not supported")
     found = tensor.restrided(value, build.buffers[value.buffer], target)
     if found is None:
+        buffer = build.buffers[value.buffer]
+        given = buffer.kind in (BufferKind.INPUT, BufferKind.CONSTANT)
+        if not given and tensor.is_dense(buffer.layout):
+            _require_within(build, target, buffer.layout)
         args = (value, size, stride, offset if base is seen else size_of(start))
         made: TensorValue = fallback(build, aten.as_strided.default, args, {}, "unknown storage")
         return made
     return add_origin(build, found)
+
+
+def _require_within(build: Builder, target: Layout, storage: Layout) -> None:
+    """The host program raises RuntimeError, as ATen does, if a view with elements is not inside the
+    storage: a result that is a view is made without a test."""
+    before, room = tensor.room_around(target, storage)
+    for free in (before, room):
+        test = sympy.Ge(mul_sizes(free, target.numel), 0)
+        build.require(test, "as_strided: the view is out of bounds of the storage")
 
 
 @lowers(
