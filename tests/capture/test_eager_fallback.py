@@ -200,7 +200,16 @@ def other_dtype(x, n):
 LIBRARY = torch.library.Library("inductor_lab_as_captured", "DEF")
 LIBRARY.define("rows(Tensor(a) x) -> Tensor(a)")
 LIBRARY.define("copied(Tensor x) -> Tensor")
+LIBRARY.define("fill_two_(Tensor(a!) x, Tensor(b!) y) -> ()")
+
+
+def fill_two(x, y):
+    x.fill_(1)
+    y.fill_(2)
+
+
 for _key in ("CompositeExplicitAutograd", "Meta"):
+    LIBRARY.impl("fill_two_", fill_two, _key)
     LIBRARY.impl("rows", lambda x: x[:2], _key)
     LIBRARY.impl("copied", lambda x: x[:2].clone(), _key)
 ops = torch.ops.inductor_lab_as_captured
@@ -216,6 +225,22 @@ def calls_an_operator_in_a_checkpoint(x):
 
 def calls_an_operator_that_copies(x):
     return ops.copied(x) * 2
+
+
+def fills(first, second):
+    """A function that fills two parts of its argument, which `first` and `second` make."""
+
+    def fill(x):
+        ops.fill_two_(first(x), second(x))
+        return x * 2
+
+    return fill
+
+
+def fills_parts_of_one_detached(x):
+    free = x.detach()
+    ops.fill_two_(free[:1], free[1:])
+    return x * 2
 
 
 COUNTER, WEIGHT = torch.zeros((), dtype=torch.int64), torch.nn.Parameter(torch.arange(4.0))
@@ -254,6 +279,10 @@ REFUSED: dict[str, list[Example]] = {
     "replaced_storage": [(replaces_data, (ROW, WEIGHT))],
     "resized_storage": [(takes_memory, (ROW,))],
     "place_in_a_moved_storage": [(strides_from, (ROW[1:],))],
+    "operator_that_writes_detached": [
+        (fills(lambda x: x.detach()[:1], lambda x: x.detach()[1:]), (MATRIX,)),
+        (fills(lambda x: x.data[:1], lambda x: x[1:]), (MATRIX,)),
+    ],
     "operator_with_an_alias": [
         (calls_an_operator_that_returns_rows, (ROW,)), (calls_an_operator_in_a_checkpoint, (ROW,)),
     ],
@@ -287,6 +316,11 @@ ACCEPTED: dict[str, list[Example]] = {
     ],
     "resized_storage": [(adds, (ROW,))],
     "place_in_a_moved_storage": [(strides, (ROW[1:],)), (strides_from, (ROW,))],
+    "operator_that_writes_detached": [
+        (fills(lambda x: x[:1], lambda x: x[1:]), (MATRIX,)),
+        (fills_parts_of_one_detached, (MATRIX,)),
+        (fills(lambda x: x.detach()[:1], lambda x: x.clone().detach()), (MATRIX,)),
+    ],
     "operator_with_an_alias": [(calls_an_operator_that_copies, (ROW,))],
     "other_elements_at_an_unknown_place": [(other_dtype, (ROW, COUNTER))],
     "tangents": [(adds, (ROW,))],

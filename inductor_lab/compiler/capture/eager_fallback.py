@@ -47,6 +47,7 @@ from inductor_lab.compiler.torch_door.torch_names import optional
 
 _TracingContext = optional("torch._guards.TracingContext")
 _OfDynamo: Any = optional("torch._dynamo.exc.TorchDynamoException", Exception)
+_DETACH = ("detach", "detach.default", "_get_data_attr")
 _REFUSALS = (RuntimeError, AssertionError, NotImplementedError, ValueError, TypeError)
 _OF_TORCH = (
     "aten",
@@ -319,6 +320,27 @@ def operator_with_an_alias(graph: Graph) -> Reason | None:
     return None
 
 
+@rule
+def operator_that_writes_detached(graph: Graph) -> Reason | None:
+    """A custom operator writes two arguments that share memory, and one was detached separately.
+    The functional form keeps only one of the writes:
+
+        op(x.detach()[:1], x.detach()[1:])
+    """
+    written: dict[Node, list[Node]] = defaultdict(list)
+    for writing in graph.memory.writings:
+        written[writing.node].append(writing.target)
+    for node, targets in written.items():
+        if _is_of_torch(node.target):
+            continue
+        for one, other in itertools.combinations(targets, 2):
+            shared = not graph.memory.storages_of(one).isdisjoint(graph.memory.storages_of(other))
+            if shared and _detached(graph, one) != _detached(graph, other):
+                text = "a custom operator writes two arguments that share memory, one detached"
+                return Reason(text, node)
+    return None
+
+
 # ---- operators that torch's definitions have wrong ----
 
 _RESIZING = {
@@ -381,6 +403,18 @@ def _replaces_trained_storage(graph: Graph, target: Any, of: Node) -> bool:
     of_input = dict(zip(graph.placeholders, graph.inputs, strict=False))
     asked = [of_input[of]] if of in of_input else graph.inputs
     return any(isinstance(given, torch.Tensor) and given.requires_grad for given in asked)
+
+
+def _detached(graph: Graph, node: Node) -> set[Node]:
+    """The calls of `detach`, or reads of `data`, through which it is a view."""
+    mine, found, pending = graph.memory.storages_of(node), set(), [node]
+    while pending:
+        view = pending.pop()
+        if getattr(view.target, "__name__", view.target) in _DETACH:
+            found.add(view)
+        pending += [of for of in view.all_input_nodes
+                    if not mine.isdisjoint(graph.memory.storages_of(of))]  # fmt: skip
+    return found
 
 
 def _fake(node: Node) -> torch.Tensor:
