@@ -414,6 +414,19 @@ def test_a_graph_that_aotautograd_rejects_runs_in_eager_mode() -> None:
     torch.testing.assert_close(result, writes_strides_of_a_slice(ROW))
 
 
+def test_a_rejection_from_below_functools_counts_too() -> None:
+    """torch computes the kind of a mutation in a cached property."""
+
+    def replaces_and_writes(x):
+        x.data = torch.zeros_like(x).data
+        x[torch.arange(4) % 2 == 0] = 1
+        return x * 2
+
+    with pytest.warns(RunsUncompiled, match="AOTAutograd rejects it: .*set_"):
+        result = lab.compile(replaces_and_writes)(ROW.clone())
+    torch.testing.assert_close(result, replaces_and_writes(ROW.clone()))
+
+
 def test_an_error_of_a_compiler_phase_is_raised() -> None:
     def raises(*args: Any, **more: Any) -> Any:
         raise RuntimeError("mine")

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 import traceback
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import FrameType
 from typing import Any
 
 import torch
@@ -129,14 +131,22 @@ def refused(error: Exception) -> AsCaptured | None:
     """
     if isinstance(error, (LabError, _OfDynamo)) or not isinstance(error, _REFUSALS):
         return None
-    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    files = [frame.f_code.co_filename for frame in frames]
     if torch_aot.__file__ not in files:
         return None
-    below = files[len(files) - files[::-1].index(torch_aot.__file__) :]
-    if any(outside_torch(file) and not file.startswith("<") for file in below):
+    below = frames[len(files) - files[::-1].index(torch_aot.__file__) :]
+    if any(map(_is_users, below)):
         return None
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     return AsCaptured("refused_by_torch", f"AOTAutograd rejects it: {said}", None)
+
+
+def _is_users(frame: FrameType) -> bool:
+    """Is its code outside torch and Python's own modules?"""
+    file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__", ""))
+    own = module.partition(".")[0] in sys.stdlib_module_names
+    return outside_torch(file) and not file.startswith("<") and not own
 
 
 def warn_eager_fallback(why: AsCaptured) -> None:
