@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from inductor_lab.api.compilation import Compilation
+from inductor_lab.widgets.lesson import documents_in
 from tests.notebooks.test_magics import run, shell  # noqa: F401
 
 DEFINE = """
@@ -106,7 +107,9 @@ def test_the_value_is_shown_and_is_underscore(cells) -> None:
 def test_several_have_a_tab_each(cells) -> None:
     _, captured = run(cells, "%%compile\na = f(x)\nb = g(x)")
     (page,) = [o.data["text/html"] for o in captured.outputs if "text/html" in o.data]
-    assert page.count('"format":"inductor_lab document"') == 2 and "renderTabs(" in page
+    documents = documents_in(page)
+    assert [each["format"] for each in documents] == ["inductor_lab document"] * 2
+    assert "renderTabs(" in page
     assert page.count("<h1>") == 2, "their plain forms"
 
 

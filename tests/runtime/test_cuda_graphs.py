@@ -14,7 +14,7 @@ import inductor_lab as lab
 from inductor_lab.compiler.base.errors import NothingToChange, NotReplayed
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.ir.program import LoopProgram
-from inductor_lab.compiler.runtime import cuda_graphs
+from inductor_lab.compiler.runtime.cuda_graph_reasons import MODES
 from inductor_lab.compiler.runtime.cuda_graphs import MOST_ADDRESSES, why_not, with_cuda_graphs
 
 
@@ -197,7 +197,7 @@ def test_other_modes_and_cpu_programs_are_not_recorded() -> None:
     assert with_cuda_graphs(product, on_gpu(torch.mul, x, x), Options()) is product
     cpu = lab.inspect(torch.mul, x, x).graphs[0].forward.loops
     assert with_cuda_graphs(product, cpu, Options(mode="reduce-overhead")) is product
-    assert cuda_graphs.MODES == ("reduce-overhead", "max-autotune")
+    assert MODES == ("reduce-overhead", "max-autotune")
 
 
 def test_a_required_cuda_graph_is_an_error_if_it_is_missing(tapes: list[Tape]) -> None:
