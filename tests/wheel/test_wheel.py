@@ -108,6 +108,8 @@ def test_jupyter_finds_the_extension(built: tuple[Path, Path], tmp_path: Path) -
 def test_no_solution_is_inside(built: tuple[Path, Path]) -> None:
     """A solution is a block of code of a lab, which no text in the wheel may have."""
     with ZipFile(built[1]) as wheel:
+        folders = ("inductor_lab/notebooks/source/", "inductor_lab/notebooks/instructor/")
+        assert [name for name in wheel.namelist() if name.startswith(folders)] == []
         texts = [wheel.read(name).decode() for name in wheel.namelist()
                  if name.endswith((".ipynb", ".md", ".py", ".json"))]  # fmt: skip
     cells = [
