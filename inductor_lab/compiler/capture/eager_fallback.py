@@ -417,14 +417,8 @@ def _replaces_trained_storage(graph: Graph, target: Any, of: Node) -> bool:
 
 def _detached(graph: Graph, node: Node) -> set[Node]:
     """The calls of `detach`, or reads of `data`, through which it is a view."""
-    mine, found, pending = graph.memory.storages_of(node), set(), [node]
-    while pending:
-        view = pending.pop()
-        if getattr(view.target, "__name__", view.target) in _DETACH:
-            found.add(view)
-        pending += [of for of in view.all_input_nodes
-                    if not mine.isdisjoint(graph.memory.storages_of(of))]  # fmt: skip
-    return found
+    return {view for view in graph.memory.views_behind(node)
+            if getattr(view.target, "__name__", view.target) in _DETACH}  # fmt: skip
 
 
 def _fake(node: Node) -> torch.Tensor:

@@ -104,7 +104,7 @@ class Memory:
             view = pending.pop()
             yield view
             behind = view.all_input_nodes
-            if view.op == "placeholder":
+            if view.op == "placeholder" and view.graph is not self.nodes[0].graph:
                 fake = tensor_of(view)
                 behind = [
                     n for s in mine for n in self.of_storage[s] if same_layout(tensor_of(n), fake)
