@@ -12,6 +12,7 @@ import multiprocessing.forkserver as forkserver
 import os
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -110,6 +111,9 @@ def messages(
                     worker.join()
                     return
                 yield message
+                if isinstance(message, Lost):
+                    worker.join()
+                    return
                 continue
         except EOFError:
             worker.join()
@@ -130,8 +134,12 @@ def _run(pipe: Connection, work: Callable[..., None], arguments: Any) -> None:
     torch.set_num_threads(1)
     quiet = os.open(os.devnull, os.O_WRONLY)
     os.dup2(quiet, 2)  # torch warns a lot
-    work(pipe.send, *arguments)
-    pipe.send(_DONE)
+    try:
+        work(pipe.send, *arguments)
+    except Exception:
+        pipe.send(Lost(CRASH, traceback.format_exc()))
+    else:
+        pipe.send(_DONE)
 
 
 def _death(code: int | None) -> str:

@@ -87,3 +87,14 @@ def asked_cache(send: Send) -> None:
 def test_what_another_module_has_set_does_not_hold() -> None:
     assert heard(server("tests.fuzz.check"), asked_cache) == [False]
     assert heard(server("tests.processes"), asked_cache) == [True]
+
+
+def raising(send: Send) -> None:
+    send("alive")
+    raise ValueError("too large")
+
+
+def test_an_error_is_shown(context: Any) -> None:
+    first, lost = heard(context, raising)
+    assert (first, lost.how) == ("alive", CRASH)
+    assert lost.why.endswith("ValueError: too large\n")

@@ -34,6 +34,7 @@ class Without(ModuleType):
     def __init__(self, whole: Any, name: str, instead: Any = None) -> None:
         super().__init__(getattr(whole, "__name__", name))
         vars(self).update(__path__=getattr(whole, "__path__", []), _kept=(whole, name, instead))
+        self.__spec__ = getattr(whole, "__spec__", None)
 
     def __getattr__(self, wanted: str) -> Any:
         whole, name, instead = vars(self)["_kept"]
