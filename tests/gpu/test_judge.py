@@ -13,7 +13,7 @@ import torch
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.judge.judge import NOT_CONFINED, Judge
 from inductor_lab.debug.untrusted.confine import confinable
-from tests.judge import candidates, exploits
+from tests.judge import candidates, exploits, more_exploits
 from tests.judge.exploits import HEAD
 
 pytestmark = [
@@ -44,9 +44,9 @@ def candidate(x):
     return out
 """,
     "a_result_in_main_memory": "def candidate(x):\n    return right(x.cpu())\n",
-    **{name: exploits.WRONG[name]
-       for name in ("cache_by_shape", "memory_that_is_not_written", "float16")},
-}  # fmt: skip
+    **exploits.WRONG,
+    **more_exploits.WRONG,
+}
 TF32 = """
 import torch
 def candidate(x, y):
@@ -109,7 +109,8 @@ def test_a_missing_mask_is_found(judge: Judge) -> None:
 
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_cheat_is_rejected(judge: Judge, name: str) -> None:
-    found = judge.judge(reference, HEAD + CHEATS[name], [(example(),)], seconds=None)
+    limit = 30.0 if name == "never_ends" else 120.0
+    found = judge.judge(reference, HEAD + CHEATS[name], [(example(),)], seconds=None, limit=limit)
     assert not found.accepted, f"{name} was accepted\n{found}"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,13 +103,13 @@ def confinable() -> int:
 
 def confine(
     hidden: Iterable[Path], scratch: Path, readable: Iterable[Path] | None = None,
-    devices: Iterable[Path] = (),
+    devices: Sequence[Path] = (),
 ) -> None:  # fmt: skip
     """From now on this process reads nothing below `hidden`, and writes only below `scratch`.
 
     If `readable` is given, it reads only what is below these files and folders.  It still lists
     folders everywhere, and imports and runs what it can read.  Other processes are hidden too.
-    `devices` are further device files that it can use.  Raises CannotConfine where there is no
+    `devices` are the device files of GPUs that it can use.  Raises CannotConfine where there is no
     Landlock.
     """
     version = confinable()
@@ -129,6 +129,8 @@ def confine(
         _allow(rules, path, rights & (EXECUTE | READ))
     for device in (*map(Path, DEVICES), *devices):
         _allow(rules, device, rights & (READ | WRITE | IOCTL))
+    if devices:  # CUDA does not start where it cannot write the names of its threads
+        _allow(rules, Path("/proc", str(os.getpid()), "task"), rights & (READ | WRITE | TRUNCATE))
     _allow(rules, scratch, rights)
     control(NO_NEW_PRIVILEGES, 1)
     _system_call(RESTRICT, rules, ctypes.c_uint32(0))

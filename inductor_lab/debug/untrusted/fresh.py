@@ -163,7 +163,7 @@ def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
         if asked["required"] or confinable():
             confine(map(Path, asked["hidden"]), scratch,
                     None if readable is None else [*map(Path, readable)],
-                    map(Path, asked["devices"]))  # fmt: skip
+                    [*map(Path, asked["devices"])])  # fmt: skip
         ends = Ends(requests, answers, printed, traces)
         serve(lambda: begin(argument), ends, limits, codec)
 
