@@ -17,7 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.base.errors import BadArguments, NeedsTorch
+from inductor_lab.compiler.torch_door.torch_types import INSTALLED
 from inductor_lab.course.exercise import PRACTICE, Exercise, exercises, in_order
 from inductor_lab.course.given.classes import CLASSES
 from inductor_lab.course.language import language, say
@@ -101,6 +102,8 @@ def check(name: str, solution: Any) -> Verdict:
 def exercise_named(name: str) -> Exercise:
     """Raises BadArguments for an exercise that does not exist."""
     if name not in exercises():
+        if not INSTALLED:
+            raise NeedsTorch
         what = say("there is no exercise {n}", n=name)
         raise BadArguments(what, todo=", ".join(in_order()))
     return exercises()[name]

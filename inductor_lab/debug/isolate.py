@@ -28,9 +28,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import IO, Any, Literal, TypeAlias
 
-import torch
-
 from inductor_lab.compiler.base.thread_state import ThreadState, small_backward
+from inductor_lab.compiler.torch_door.torch_types import INSTALLED, torch
 from inductor_lab.stock.processes import without_workers
 
 Tell: TypeAlias = Callable[[Any], None]
@@ -78,7 +77,9 @@ class Ended:
 
 def can_fork() -> bool:
     """Can this process be forked, and can the fork compute?"""
-    return hasattr(os, "fork") and not torch.cuda.is_initialized() and _forks_have_gradients()
+    if not INSTALLED or not hasattr(os, "fork"):
+        return False
+    return not torch.cuda.is_initialized() and _forks_have_gradients()
 
 
 def _fork() -> int:

@@ -22,6 +22,7 @@ from inductor_lab import course
 from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.course import exercise, order
 from inductor_lab.course.given.capture import OPERATIONS
+from inductor_lab.course.labs import gradients
 from inductor_lab.course.language import VARIABLE
 from tests.course.wrong import WRONG
 
@@ -300,3 +301,19 @@ def test_an_unknown_exercise_is_an_error() -> None:
 def test_two_exercises_do_not_share_a_name() -> None:
     with pytest.raises(AssertionError, match=r"two exercises are called 1\.1"):
         exercise.exercise("1.1", "again", "又一次")(exercise.Exercise)
+
+
+def test_the_gradients_of_lab_3_are_those_of_autograd() -> None:
+    for tape in course.EXERCISES["3.1"].cases(Random(5)):
+        by, _ = tape.every_gradient()
+        known = {
+            name: torch.tensor(float(value), dtype=torch.float64, requires_grad=True)
+            for name, value in tape.arguments.items()
+        }
+        leaves = list(known.values())
+        for name, op, left, right in tape.nodes:
+            known[name] = gradients.OPERATIONS[op](known.get(left, left), known.get(right, right))
+        found = torch.autograd.grad(known[tape.result], leaves, allow_unused=True)
+        assert {n: by[n] for n in tape.arguments} == {
+            n: 0 if g is None else int(g) for n, g in zip(tape.arguments, found, strict=True)
+        }

@@ -17,6 +17,7 @@ from torch import nn
 import inductor_lab as lab
 from inductor_lab.compiler.base.errors import NeedsTorch, needing_torch
 from inductor_lab.compiler.torch_door import torch_api, without_torch
+from inductor_lab.course.build import sources
 from tests.saved.schemas import valid
 from tests.widgets.test_bench import every as benchmarks
 
@@ -236,13 +237,50 @@ def test_a_log_of_torch_opens(site, tmp_path):
     assert page.stat().st_size > 50_000
 
 
+# ---- the course ---------------------------------------------------------------------------------
+
+
+PRACTICE = ("3.1", "3.2", "3.3", "3.4", "5.1", "5.2", "5.3", "5.4",
+            "8.1", "8.2", "8.3", "8.4", "8.5", "8.6")  # fmt: skip
+"""Exercises that need no compiler."""
+
+
+def test_labs_that_need_no_compiler_are_checked(site, tmp_path, monkeypatch):
+    monkeypatch.setenv("INDUCTOR_LAB_COURSE_FILE", str(tmp_path / "course.json"))
+    cells = [
+        text
+        for source in sources(ROOT / "notebooks")
+        if source.kind == "lab" and source.name in ("gradients", "fusion", "memory")
+        for kind, text in source.cells("en", solved=True)
+        if text.startswith(("def ", "class ", "import networkx", "course.check"))
+        and "lab." not in text
+    ]  # fmt: skip
+    program = """
+        import json
+        from dataclasses import replace
+        from inductor_lab import course
+        names = {"course": course, "replace": replace}
+        for cell in json.loads(sys.argv[1]):
+            number = cell.split('"')[1] if cell.startswith("course.check") else ""
+            if number in sys.argv[2:]:
+                print(eval(cell, names))
+            elif not number:
+                exec(cell, names)
+        print(course.check("5.1", lambda *given: None))
+    """
+    printed = succeeded(run(site, program, json.dumps(cells), *PRACTICE)).splitlines()
+    assert [line.split()[:2] for line in printed[: len(PRACTICE)]] == [["✓", n] for n in PRACTICE]
+    assert printed[-1] == "  it should return tuple, it returned None (no `return`?)"
+
+
 # ---- what needs torch ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("program", [
     "lab.compile(len)", "lab.inspect(len)", "lab.bench(len)", "lab.bench.sweep", "lab.blame(len)",
-    "lab.judge", "lab.course", "lab.memory(len)", "lab.override()", "lab.recompiles()",
-    "lab.load_ipython_extension(None)", "lab.load(sys.argv[1]).what_if(fusion=False)",
+    "lab.judge", "lab.course.check('1.1', len)", "lab.memory(len)", "lab.override()",
+    "lab.recompiles()", "lab.load_ipython_extension(None)",
+    "lab.load(sys.argv[1]).what_if(fusion=False)",
     "lab.load(sys.argv[1]).graphs[0].forward.loops.run()", "lab.load(sys.argv[1]).measure()",
 ])  # fmt: skip
 def test_the_rest_raises_one_error(site, file, program):

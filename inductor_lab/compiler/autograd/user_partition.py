@@ -10,39 +10,16 @@ with lab.override(partition=mine):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
 
 from inductor_lab.compiler.autograd.budget import Chooser
+from inductor_lab.compiler.autograd.forward_value import ForwardValue
 from inductor_lab.compiler.autograd.recompute import Price, estimated_flops
 from inductor_lab.compiler.autograd.sides import returns_several
 from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.compiler.capture.text import target_text
-
-
-@dataclass(frozen=True, slots=True)
-class ForwardValue:
-    """One value of the forward, as input of a partitioner.
-
-    inputs        names of the values that it is computed from
-    nbytes        the cost of saving it
-    flops         an estimate of the cost of recomputing it
-    repeatable    it can be recomputed: it is neither random nor an operator with effects
-    needed        the backward reads it
-    is_input      it is an input of the graph, which stays in memory anyway and costs nothing
-    """
-
-    name: str
-    op: str
-    inputs: tuple[str, ...]
-    nbytes: int
-    flops: int
-    repeatable: bool
-    needed: bool
-    is_input: bool
-
 
 Partitioner: TypeAlias = Callable[[tuple[ForwardValue, ...]], Iterable[str]]
 """From the forward's values, in order, to the names of those to save."""

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import torch
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 T = TypeVar("T")
 CASTING = ("cpu", "cuda")

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import torch
-
 from inductor_lab.compiler.ir.expr import Expr, Load, Op, map_expr
 from inductor_lab.compiler.ir.program import Pointwise
 from inductor_lab.compiler.schedule.schedule import Group, Schedule
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 LOW = (torch.float16, torch.bfloat16)
 

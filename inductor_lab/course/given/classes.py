@@ -8,7 +8,7 @@ from typing import Any
 from inductor_lab.compiler.codegen.tree import loop_tree
 from inductor_lab.compiler.ir import expr, index
 from inductor_lab.compiler.ir.value import Value
-from inductor_lab.course.given.graph_data import Graph, Node, Ref
+from inductor_lab.course.given.graphs import Graph, Node, Ref
 
 
 def _of(module: Any) -> dict[str, type]:

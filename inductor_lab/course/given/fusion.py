@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from inductor_lab.api.backend import inspect
+import inductor_lab as lab
 from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.compiler.base.options import FusionOptions
 from inductor_lab.compiler.ir.program import LoopProgram
 from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
+from inductor_lab.compiler.torch_door.torch_types import torch
 from inductor_lab.course.language import say
 from inductor_lab.notebook.columns import padded
 
@@ -50,7 +49,7 @@ SIX = (waves, attend, normed, crossed, twins, gated)
 
 def program_of(function: Callable[..., Any]) -> LoopProgram:
     """The loop program of one of the six."""
-    program: LoopProgram = inspect(function, *inputs_of_six()).graphs[0].forward.loops
+    program: LoopProgram = lab.inspect(function, *inputs_of_six()).graphs[0].forward.loops
     return program
 
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.compiler.torch_door.torch_api import OpOverload, make_fx
+from inductor_lab.course.given.graphs import Graph, Node, Ref
 
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     name: getattr(operator, name)
@@ -26,32 +26,6 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 LEFT_OUT = ("device", "layout", "pin_memory", "memory_format")
 """Arguments that do not change values on a CPU."""
-
-
-@dataclass(frozen=True)
-class Ref:
-    """A value that an earlier node makes, or an input."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class Node:
-    """One operator: `aten.mul.Tensor`, `operator.add`, or `constant` with its one argument."""
-
-    name: str
-    target: str
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Graph:
-    """A program: names of its inputs, its nodes in order, and what it returns."""
-
-    inputs: tuple[str, ...]
-    nodes: tuple[Node, ...]
-    output: Any
 
 
 def traced(function: Callable[..., Any], *args: torch.Tensor, sizes: bool = False) -> Graph:

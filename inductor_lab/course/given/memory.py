@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 
 def wave(x: torch.Tensor) -> torch.Tensor:

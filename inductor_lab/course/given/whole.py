@@ -11,7 +11,8 @@ import torch
 from inductor_lab.api.backend import inspect
 from inductor_lab.api.override import override
 from inductor_lab.compiler.rewrite.aten.identities import RULES, Edit, identity
-from inductor_lab.course.given.graph_data import Graph, graph_data
+from inductor_lab.course.given.graph_data import graph_data
+from inductor_lab.course.given.graphs import Graph
 
 aten = torch.ops.aten
 

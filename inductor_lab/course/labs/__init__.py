@@ -1,37 +1,42 @@
-"""The exercises, a module or two for each lab; importing them registers them."""
+"""The exercises, a module or two for each lab; importing them registers them.
 
-from inductor_lab.course.labs import (
-    capture,
-    cpp,
-    debugging,
-    decompositions,
-    dynamic,
-    fusion,
-    gpu,
-    gradients,
-    ladder,
-    loops,
-    measuring,
-    memory,
-    ranks,
-    timing,
-    whole,
-)
+Without torch, as in a browser, there are those that need no compiler.
+"""
 
-__all__ = [
-    "capture",
-    "cpp",
-    "debugging",
-    "decompositions",
-    "dynamic",
-    "fusion",
-    "gpu",
-    "gradients",
-    "ladder",
-    "loops",
-    "measuring",
-    "memory",
-    "ranks",
-    "timing",
-    "whole",
-]
+from inductor_lab.compiler.torch_door.torch_types import INSTALLED
+from inductor_lab.course.labs import fusion, gradients, memory
+
+__all__ = ["fusion", "gradients", "memory"]
+
+if INSTALLED:
+    from inductor_lab.course.labs import (
+        capture,
+        cpp,
+        debugging,
+        decompositions,
+        dynamic,
+        gpu,
+        ladder,
+        loops,
+        measuring,
+        partitioner,
+        ranks,
+        timing,
+        whole,
+    )
+
+    __all__ += [
+        "capture",
+        "cpp",
+        "debugging",
+        "decompositions",
+        "dynamic",
+        "gpu",
+        "ladder",
+        "loops",
+        "measuring",
+        "partitioner",
+        "ranks",
+        "timing",
+        "whole",
+    ]

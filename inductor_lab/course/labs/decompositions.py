@@ -12,7 +12,8 @@ import torch
 from inductor_lab.compiler.base.errors import Refused
 from inductor_lab.course.exercise import Exercise, exercise, expected, run_there
 from inductor_lab.course.given.decompositions import CHAIN, chain
-from inductor_lab.course.given.graph_data import Graph, Node, Ref, operators_of, rebuilt
+from inductor_lab.course.given.graph_data import operators_of, rebuilt
+from inductor_lab.course.given.graphs import Graph, Node, Ref
 from inductor_lab.course.labs.wrong_values import lines, marked, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture

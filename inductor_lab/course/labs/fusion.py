@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeAlias
 
-import torch
-
-from inductor_lab.api.backend import inspect
-from inductor_lab.api.override import override
+import inductor_lab as lab
 from inductor_lab.compiler.base.options import FusionOptions
 from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
+from inductor_lab.compiler.torch_door.torch_types import torch
 from inductor_lab.course.exercise import Exercise, exercise, expected, given
 from inductor_lab.course.given.fusion import (
     SIX,
@@ -395,9 +393,9 @@ class Scheduler(Exercise):
 
     def judge(self, solution: Any, case: Any) -> str | None:
         inputs = inputs_of_six()
-        ours = inspect(case, *inputs).graphs[0].forward.schedule
-        with override(schedule=solution):
-            found = inspect(case, *inputs)
+        ours = lab.inspect(case, *inputs).graphs[0].forward.schedule
+        with lab.override(schedule=solution):
+            found = lab.inspect(case, *inputs)
         torch.testing.assert_close(found.result, case(*inputs))
         mine = found.graphs[0].forward.schedule
         if mine.after.bytes <= SLACK * ours.after.bytes:

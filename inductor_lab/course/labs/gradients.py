@@ -7,16 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-
+from inductor_lab.compiler.autograd.forward_value import ForwardValue
 from inductor_lab.compiler.autograd.mincut import Pipe, cheapest_cut
-from inductor_lab.compiler.autograd.user_partition import ForwardValue
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.given.gradients import (
-    FOUR,
-    partition_of,
-)
-from inductor_lab.course.given.recompute import traded
 from inductor_lab.course.labs.wrong_values import marked, short
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
@@ -62,20 +55,6 @@ class Tape:
                     by[side] += by[name] * slope
         return dict(by), values
 
-    def gradients(self) -> dict[str, int]:
-        """The gradients of torch's autograd."""
-        values: dict[str, Any] = {
-            name: torch.tensor(float(value), dtype=torch.float64, requires_grad=True)
-            for name, value in self.arguments.items()
-        }
-        leaves = dict(values)
-        for name, op, left, right in self.nodes:
-            values[name] = OPERATIONS[op](values.get(left, left), values.get(right, right))
-        found = torch.autograd.grad(values[self.result], list(leaves.values()), allow_unused=True)
-        return {
-            n: int(g.item()) if g is not None else 0 for n, g in zip(leaves, found, strict=True)
-        }
-
 
 class _OnTapes(Exercise):
     def cases(self, draw: random.Random) -> Iterator[Tape]:
@@ -109,7 +88,9 @@ class Gradients(_OnTapes):
         wrong = expected(dict, found)
         if wrong:
             return wrong
-        for name, wanted in case.gradients().items():
+        by, _ = case.every_gradient()
+        for name in case.arguments:
+            wanted = by[name]
             if found.get(name, 0) != wanted:
                 return say(
                     "the derivative with respect to {n} is {a}; your answer: {b}",
@@ -306,48 +287,3 @@ def best_cut(values: Iterable[ForwardValue]) -> frozenset[str]:
         for v in listed
     ]
     return (cheapest_cut(pipes) or frozenset()) - inputs
-
-
-# ---- a partitioner in the real pipeline ----------------------------------------------------------
-
-
-PRODUCTS = ("mm.default", "bmm.default", "addmm.default")
-
-
-@exercise(
-    "3.5", "Your partitioner in the compiler", "把你的划分器装进编译器", points=4, limit=180.0
-)
-class Partitioner(Exercise):
-    """`partition(values)`: names to save; no matrix product runs twice, few bytes are saved."""
-
-    def cases(self, draw: random.Random) -> Iterator[Any]:
-        return iter(FOUR)
-
-    def described(self, case: Any) -> str:
-        ours = partition_of(case)
-        return say(
-            "{name}: ours saves {a:,} bytes for the backward and recomputes {n} values; eager "
-            "saves {b:,}",
-            name=case.__name__, a=ours.cut_bytes, n=len(ours.recomputed), b=ours.bytes_if_all_saved,
-        )  # fmt: skip
-
-    def judge(self, solution: Any, case: Any) -> str | None:
-        if not callable(solution):
-            return say("pass the function or class itself, and do not call it")
-        ours, mine = partition_of(case), partition_of(case, solution)
-        again = [r.name for r in mine.recomputed if r.op.endswith(PRODUCTS)]
-        if again:
-            return say(
-                "{n} is a matrix product, and the backward recomputes it",
-                n=again[0],
-            )
-        if mine.cut_bytes <= ours.cut_bytes:
-            return None
-        return say(
-            "legal, but it saves {a:,} bytes for the backward; ours saves {b:,}",
-            a=mine.cut_bytes, b=ours.cut_bytes,
-        )  # fmt: skip
-
-    def picture(self, solution: Any, case: Any) -> Picture:
-        """The bytes, and the time of a training step for them, measured interleaved."""
-        return traded(solution, [case], seconds=0.5).picture()

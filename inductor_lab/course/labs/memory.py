@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import torch
-
-from inductor_lab.api.backend import inspect
+import inductor_lab as lab
+from inductor_lab.compiler.torch_door.torch_types import torch
 from inductor_lab.course.exercise import Exercise, exercise, expected
 from inductor_lab.course.given.memory import BYTES
 from inductor_lab.course.labs.wrong_values import numbers, prediction
@@ -401,7 +400,7 @@ class Roofs(Exercise):
 
 def bytes_of(name: str) -> int:
     """What the fused kernels of a program read and write."""
-    after = inspect(BYTES[name], torch.randn(1000, 1000)).graphs[0].forward.schedule.after
+    after = lab.inspect(BYTES[name], torch.randn(1000, 1000)).graphs[0].forward.schedule.after
     return int(after.bytes)
 
 
@@ -427,6 +426,6 @@ class Bytes(Exercise):
         )
 
     def picture(self, solution: Any, case: str) -> Picture:
-        before = inspect(BYTES[case], torch.randn(1000, 1000)).graphs[0].forward.schedule.before
+        before = lab.inspect(BYTES[case], torch.randn(1000, 1000)).graphs[0].forward.schedule.before
         known = [(say("the matrix, once"), 4_000_000), (say("before fusion"), int(before.bytes))]
         return prediction(int(solution[case]), bytes_of(case), known)

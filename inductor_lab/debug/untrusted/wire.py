@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-import torch
+from inductor_lab.compiler.torch_door.torch_types import torch
 
 HEAD = struct.Struct("!IQ")
 """Bytes of the JSON, bytes behind it."""
