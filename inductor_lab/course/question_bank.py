@@ -27,6 +27,7 @@ from inductor_lab.course.build import SOURCES, sources
 from inductor_lab.course.language import Language, language, say
 from inductor_lab.course.one_language import in_one_language
 from inductor_lab.course.source import Block, Source
+from inductor_lab.course.wrong_guesses import OTHER, explanations
 
 FILE = Path(SOURCES, "questions.toml")
 ASKS: Mapping[Language, str] = {"en": "**Predict", "zh": "**先猜后看"}
@@ -53,7 +54,7 @@ class Question:
     code         what the question is about; "" if the text is enough
     difficulty   from 1 to 3
     answer       None if it was never recorded
-    explanation  the text that follows in the tutorial
+    explanation  the text that follows in the tutorial; a wrong guess has its own explanation
     """
 
     chapter: int
@@ -70,6 +71,11 @@ class Question:
     @property
     def name(self) -> str:
         return f"{self.chapter}.{self.number}"
+
+    @property
+    def wrong_guesses(self) -> dict[str, str]:
+        """Plausible wrong guess → why it is wrong."""
+        return explanations(self.label)
 
 
 # ---- reading -------------------------------------------------------------------------------------
@@ -217,7 +223,10 @@ def markdown(found: Sequence[Question], *, answers: bool) -> str:
         parts += [f"## {one.name} {one.topic.partition('· ')[2] or one.topic}", one.text]
         parts += [f"```python\n{one.code}\n```"] if one.code else []
         if answers:
-            parts += [say("**Answer:** {a}", a=_shown(one.answer)), one.explanation]
+            wrong = (f"- {say('other answers') if guess == OTHER else guess}: {why}"
+                     for guess, why in one.wrong_guesses.items())  # fmt: skip
+            parts += [say("**Answer:** {a}", a=_shown(one.answer)), one.explanation,
+                      say("**Wrong guesses:**"), "\n".join(wrong)]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -1,16 +1,20 @@
 """Predict, then reveal: a guess first, then the answer, which comes from the real compile.
 
 course.predict("kernels of softmax", guess=2, truth=c.after.kernels)
+
+A plausible wrong guess is explained (`wrong_guesses.toml`).
 """
 
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from inductor_lab.course.language import Both, one_of, say
 from inductor_lab.course.scores import record
+from inductor_lab.course.wrong_guesses import explanation
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,15 @@ class Revealed:
                 return False
         return bool(self.guess == self.truth)
 
+    @property
+    def explanation(self) -> str:
+        """Why the guess is wrong; "" if it is right, or if nobody expected it."""
+        return "" if self.guess is None or self.right else explanation(self.question, self.guess)
+
     def __str__(self) -> str:
+        return "\n".join(filter(None, (self._verdict(), self.explanation)))
+
+    def _verdict(self) -> str:
         if self.guess is None:
             return say(
                 "{question}: set guess first, then run this cell again",
@@ -50,9 +62,10 @@ class Revealed:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        text = html.escape(str(self))
+        text = html.escape(self._verdict())
         if self.guess is not None:
-            return f"<b>{text}</b>"
+            why = re.sub("`([^`]*)`", r"<code>\1</code>", html.escape(self.explanation))
+            return f"<b>{text}</b>" + (f"<div>{why}</div>" if why else "")
         fold = say("or look at the answer")
         answer = html.escape(str(self.truth))
         return f"{text}<details><summary>{fold}</summary>{answer}</details>"

@@ -230,6 +230,21 @@ def test_a_prediction_of_any_type_is_compared(guess: object, truth: object, righ
     assert revealed.right is right and str(revealed)
 
 
+def test_a_plausible_wrong_guess_is_explained() -> None:
+    """In the language of the notebook, whose label is in this language; a right one never is."""
+    label = ("inputs of the graph", "图的输入数")
+    wrong = course.predict(label, 3, 2)
+    assert str(wrong).splitlines()[1].startswith("You counted `n`.")
+    assert "<code>n</code>" in wrong._repr_html_()
+    assert "You counted" not in "".join(str(course.predict(label, guess, 2)) for guess in (2, None))
+    assert "\n" not in str(course.predict(label, 17, 2))
+    assert "NaN" in str(course.predict("the first number", "inf", "nan"))
+    assert "four for tensors" in str(course.predict("overloads of aten.add", "?", 16))
+    assert "\n" not in str(course.predict("graphs of noisy", True, 3)), "True is not the number 1"
+    course.speak("zh")
+    assert "你把 `n` 也算上了" in str(course.predict("图的输入数", "3", 2))
+
+
 class Careless:
     def take(self, size):
         return {}["no block"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from inductor_lab import course
 from inductor_lab.compiler.base.errors import BadArguments
-from inductor_lab.course.build import copy_for_students
+from inductor_lab.course.build import copy_for_students, sources
 from inductor_lab.course.command import command
 from inductor_lab.course.question_bank import (
     FILE,
@@ -22,6 +23,8 @@ from inductor_lab.course.question_bank import (
     questions,
     record,
 )
+from inductor_lab.course.questions import Revealed
+from inductor_lab.course.wrong_guesses import OTHER, table
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 FIRST = Question(5, 3, "Fusion: all", "2 · A/B", "kernels of f", "How many {kernels}?\nCount: all.",
@@ -103,6 +106,38 @@ def test_every_question_has_text_and_topic(spoken: str) -> None:
     assert sum(bool(one.explanation) for one in found) > 70
 
 
+@pytest.mark.parametrize("spoken", ["en", "zh"])
+def test_every_question_explains_a_wrong_guess(spoken: str) -> None:
+    """In its own language; and no guess that is explained is right."""
+    course.speak(spoken)
+    found = questions(NOTEBOOKS)
+    assert [one.name for one in found if not one.wrong_guesses] == []
+    assert set(table()) == {one.label for one in found}, "labels are unique"
+    for one in found:
+        for guess, why in one.wrong_guesses.items():
+            assert not Revealed(one.label, guess, one.answer).right, (one.name, guess)
+            assert bool(re.search("[一-鿿]", why)) == (spoken == "zh"), why
+            assert guess == OTHER or _has_the_type_of(one.answer, guess), (one.name, guess)
+
+
+def _has_the_type_of(answer: object, guess: str) -> bool:
+    if isinstance(answer, bool):
+        return guess in ("True", "False")
+    if isinstance(answer, str):
+        return True
+    return bool(re.fullmatch(r"-?\d+(\.\d+)?", guess))
+
+
+def test_explanations_know_the_chinese_labels_of_the_sources() -> None:
+    calls = [node for source in sources(NOTEBOOKS) if source.kind == "tutorial"
+             for block in source.blocks if "course.predict(" in block.text
+             for node in ast.walk(ast.parse(block.text))
+             if isinstance(node, ast.Call) and ast.unparse(node.func) == "course.predict"]  # fmt: skip
+    labels = dict(map(ast.literal_eval, (call.args[0] for call in calls)))
+    assert {label: entry["zh"] for label, entry in table().items()} == labels
+    assert len(set(labels.values())) == len(labels) == len(calls)
+
+
 def test_questions_of_a_source(small: Path) -> None:
     first, second, third = questions(small)
     assert (first.name, first.topic, first.label) == ("1.1", "1 · First", "lines")
@@ -143,6 +178,13 @@ def test_answers_are_shown_only_when_asked_for() -> None:
     exam, solved = (markdown([FIRST], answers=answers) for answers in (False, True))
     assert "Three" not in exam and "Answer" not in exam and "**Answer:** 3" in solved
     assert exam == "## 5.3 A/B\n\nHow many {kernels}?\nCount: all.\n\n```python\ny = {1: x}\n```\n"
+
+
+def test_solutions_explain_wrong_guesses() -> None:
+    bank = chosen(questions(NOTEBOOKS), ["1.2", "2.3"], "", [])
+    exam, solved = (markdown(bank, answers=answers) for answers in (False, True))
+    assert "Wrong guesses" not in exam and "- 3: You counted `n`." in solved
+    assert "- other answers: There are four for tensors." in solved
 
 
 def test_gift() -> None:
