@@ -43,7 +43,7 @@ NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def plain_document(document: Mapping[str, Any], pictures: Iterable[tuple[str, str]] = ()) -> str:
     """Title, facts, graph breaks, source, pictures (title and SVG) and code of a document, without
-    a script."""
+    a script.  The loop trees next to the code are left out: their diffs need colours."""
     facts = " · ".join(_fact_text(say(fact["label"]), fact["value"]) for fact in document["facts"])
     parts = [
         f"<h1>{escape(document['title'])} {escape(document['subtitle'])}</h1>",
@@ -55,7 +55,7 @@ def plain_document(document: Mapping[str, Any], pictures: Iterable[tuple[str, st
         if name in codes[:1]:
             parts += [f"<h2>{escape(title)}</h2>{image(title, svg)}" for title, svg in pictures]
         for view in document["panes"][name]["views"]:
-            if view["kind"] == "text":
+            if view["kind"] == view["name"] == "text":
                 parts += _blocks(name, view)
     return f'<div class="lab-plain">{"".join(parts)}</div>'
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,7 @@ code, pre { font-family: monospace, "Book CJK"; }
 """
 FOOT = ('<div style="width: 100%; text-align: center; font-size: 8px">'
         '<span class="pageNumber"></span></div>')  # fmt: skip
+HEADING = re.compile(r"<h([1-6])[^>]*>((?:(?!</h\1>).)*)</h\1>", re.DOTALL)
 PATIENCE = 600_000
 """Milliseconds for the browser to print."""
 
@@ -51,9 +53,20 @@ def book(into: Path, language: Language, run: Sequence[int] | None = None,
     (source / "_static" / STYLE.name).write_text(style, encoding="utf-8")
     sphinx("singlehtml", source, into / "book" / "doctrees" / language, joined, into, language,
            not_executed(source / "notebooks", language, run))  # fmt: skip
+    page = joined / "index.html"
+    page.write_text(with_headings_of_text(page.read_text(encoding="utf-8")), encoding="utf-8")
     path = into / f"inductor_lab_{language}.pdf"
-    printed(Path(browser), joined / "index.html", path)
+    printed(Path(browser), page, path)
     return path
+
+
+def with_headings_of_text(page: str) -> str:
+    """The page, with the headings of outputs as paragraphs: the PDF's outline has chapters and
+    sections only.  Those of Sphinx have a link to themselves."""
+    return HEADING.sub(
+        lambda found: found[0] if "headerlink" in found[2]
+        else f'<p class="output-heading">{found[2]}</p>', page,
+    )  # fmt: skip
 
 
 def printed(browser: Path, page: Path, path: Path) -> None:

@@ -129,10 +129,11 @@ def _has_the_type_of(answer: object, guess: str) -> bool:
 
 
 def test_explanations_know_the_chinese_labels_of_the_sources() -> None:
-    calls = [node for source in sources(NOTEBOOKS) if source.kind == "tutorial"
-             for block in source.blocks if "course.predict(" in block.text
-             for node in ast.walk(ast.parse(block.text))
-             if isinstance(node, ast.Call) and ast.unparse(node.func) == "course.predict"]  # fmt: skip
+    cells = [block.text for source in sources(NOTEBOOKS) if source.kind == "tutorial"
+             for block in source.blocks if "course.predict(" in block.text]  # fmt: skip
+    nodes = [node for cell in cells for node in ast.walk(ast.parse(cell))]
+    calls = [node for node in nodes
+             if isinstance(node, ast.Call) and ast.unparse(node.func) == "course.predict"]
     labels = dict(map(ast.literal_eval, (call.args[0] for call in calls)))
     assert {label: entry["zh"] for label, entry in table().items()} == labels
     assert len(set(labels.values())) == len(labels) == len(calls)

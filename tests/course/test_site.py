@@ -11,9 +11,10 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from deploy.site.api import as_restructured_text, pages
-from deploy.site.book import BROWSERS, book, missing_font
+from deploy.site.book import BROWSERS, STYLE, book, missing_font, with_headings_of_text
 from deploy.site.check import problems
 from deploy.site.gather import PACKAGES, ROOT, linked
+from inductor_lab import course
 from inductor_lab.course.build import sources
 from inductor_lab.course.language import LANGUAGES, Language
 
@@ -110,6 +111,36 @@ def test_the_book_has_all_chapters(language: Language, tmp_path: Path) -> None:
     wanted = [re.sub(r"\W", "", f"{one.number}{one.titles[language]}") for one in chapters]
     assert len(wanted) > 26 and [title for title in wanted if title not in plain] == []
     assert len(re.findall(rb"/Type\s*/Page\b", pdf)) > 2 * len(chapters)
+
+
+def test_headings_of_outputs_are_not_in_the_outline() -> None:
+    chapter = '<h3>1 · Capture<a class="headerlink" href="#capture">¶</a></h3>'
+    found = with_headings_of_text(f"{chapter}<div><h1>f (x)  cpu</h1><h2 class='x'>source</h2>")
+    assert found == (f'{chapter}<div><p class="output-heading">f (x)  cpu</p>'
+                     '<p class="output-heading">source</p>')  # fmt: skip
+
+
+def test_answers_are_printed(tmp_path: Path) -> None:
+    """The answer to a question is in an element that is closed on a screen."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not browser:
+        pytest.skip("no Chromium")
+    page = tmp_path / "page.html"
+    answer = course.predict("kernels", None, 2)._repr_html_()
+    style = STYLE.read_text(encoding="utf-8")
+    with playwright.sync_playwright() as started:
+        shown = started.chromium.launch(executable_path=browser, args=["--no-sandbox"]).new_page()
+        heights = []
+        for css in ("", style):
+            page.write_text(f"<style>{css}</style>{answer}", encoding="utf-8")
+            shown.goto(page.as_uri())
+            heights.append(shown.evaluate(
+                "d => d.clientHeight - d.querySelector('summary').clientHeight",
+                shown.query_selector("details"),
+            ))  # fmt: skip
+    closed, printed = heights
+    assert closed == 0 < printed
 
 
 def test_a_missing_font_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

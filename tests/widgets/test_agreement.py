@@ -266,6 +266,15 @@ def test_text_is_the_same_in_words(both: tuple[Any, Any]) -> None:
         assert fact["value"] in plain, fact["label"]
 
 
+def test_text_has_the_code_and_no_diffs_of_passes() -> None:
+    """Without colours, a line that a pass removed looks like one that it kept."""
+    c = lab.inspect(lambda x: torch.softmax(x, -1), torch.randn(8, 8))
+    doc = document(c)
+    assert "before all passes" in str(doc["panes"]["g0.forward.code"])
+    plain = plain_document(doc)
+    assert "before all passes" not in plain and "lab_maximum" in plain
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_saved_file_shows_the_same(name: str, tmp_path: Any) -> None:
     c, doc = shown(name)
