@@ -38,7 +38,7 @@ class Revealed:
 
     @property
     def explanation(self) -> str:
-        """Why the guess is wrong; "" if it is right, or if nobody expected it."""
+        """Why the guess is wrong; "" if it is right or has no explanation."""
         return "" if self.guess is None or self.right else explanation(self.question, self.guess)
 
     def __str__(self) -> str:
