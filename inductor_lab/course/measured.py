@@ -2,9 +2,9 @@
 
     course.slowdowns("times as long as fused", timings, "fused", recorded)
 
-Noise can make the slower program look faster.  A measured ratio is shown if its interval excludes
-the opposite of what the chapter says.  Otherwise the cell says so, and shows a ratio that was
-recorded on a named machine.
+Noise can make the slower program look faster.  A measured ratio is shown if its whole interval is
+above `CLEAR`.  Otherwise the cell says so, and shows a ratio that was recorded on a named machine.
+The recorded ratios of a picture are shown together, because they are compared with each other.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from inductor_lab.bench.timings import Timings
 from inductor_lab.course.language import Both, one_of, say
 from inductor_lab.course.pictures import Bar, Picture, bars
+
+CLEAR = 1.05
+"""A smaller ratio is no difference: the clock rate changes between two runs of one program."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ class Recorded:
 
 
 def is_slower(timings: Timings, name: str, base: str) -> bool:
-    """Whether `name` takes longer than `base` in the whole interval of the ratio."""
-    return timings.interval(base, name)[0] > 1
+    """Whether `name` takes clearly longer than `base` in the whole interval of the ratio."""
+    return timings.interval(base, name)[0] > CLEAR
 
 
 def slowdowns(
@@ -43,18 +46,18 @@ def slowdowns(
     The chapter says that all of them are slower than `base`.
     """
     rows: list[Bar] = []
-    replaced = False
+    kept = recorded.ratios
+    replaced = not all(is_slower(timings, name, base) for name in kept if name in timings.seconds)
     for name in timings.seconds:
         if name == base:
             continue
         label = one_of((names or {}).get(name, name))
-        if is_slower(timings, name, base):
+        if replaced and name in kept:
+            label = say("{name} (recorded)", name=label)
+            rows.append((label, kept[name], f"{kept[name]:.2f}x"))
+        elif is_slower(timings, name, base):
             ratio = timings.ratio(name, base)
             rows.append((label, ratio, f"{ratio:.2f}x"))
-        elif name in recorded.ratios:
-            replaced = True
-            ratio = recorded.ratios[name]
-            rows.append((say("{name} (recorded)", name=label), ratio, f"{ratio:.2f}x"))
         else:
             rows.append((label, 0.0, say("no clear difference")))
     head = one_of(title)
@@ -72,9 +75,10 @@ def slowdown_intervals(timings: Timings, base: str) -> dict[str, tuple[float, fl
 def clear_maximum(
     intervals: Mapping[str, tuple[float, float]], recorded: Mapping[str, float]
 ) -> str:
-    """The name with the largest value, if its interval is above all others; otherwise the name
-    with the largest recorded value."""
+    """The name with the largest value, if its interval is clearly above all others; otherwise the
+    name with the largest recorded value."""
     best = max(intervals, key=lambda name: intervals[name][0])
-    if all(high < intervals[best][0] for name, (_, high) in intervals.items() if name != best):
+    others = (high for name, (_, high) in intervals.items() if name != best)
+    if all(high * CLEAR < intervals[best][0] for high in others):
         return best
     return max(recorded, key=lambda name: recorded[name])

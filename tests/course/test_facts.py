@@ -110,10 +110,23 @@ def test_a_ratio_is_measured_only_if_it_is_clear() -> None:
     assert "no clear difference" in shown and "x" not in shown.partition("slow")[2]
 
 
+def test_recorded_ratios_are_shown_together() -> None:
+    """One that is hardly measurable next to a recorded one would look like the smaller one."""
+    kept = course.Recorded("a machine", {"large": 3.0, "small": 2.0})
+    hardly = Timings({"base": samples(1.0, 0.001), "large": samples(1.01, 0.001),
+                      "small": samples(1.5, 0.001), "other": samples(1.4, 0.001)})  # fmt: skip
+    shown = str(course.slowdowns("ratio", hardly, "base", kept))
+    assert "large (recorded)  3.00x" in shown and "small (recorded)  2.00x" in shown
+    assert re.search(r"other +1\.[34]\dx", shown)
+    shown = str(course.slowdowns("ratio", hardly, "base", course.Recorded("a machine")))
+    assert re.search("large +no clear difference", shown), "1.01x is no difference"
+
+
 def test_the_largest_value_is_measured_only_if_it_is_clear() -> None:
     known = {"a": 1.0, "b": 2.0}
     assert course.clear_maximum({"a": (3.0, 4.0), "b": (1.0, 2.0)}, known) == "a"
     assert course.clear_maximum({"a": (1.5, 4.0), "b": (1.0, 2.0)}, known) == "b"
+    assert course.clear_maximum({"a": (1.02, 1.03), "b": (0.9, 1.0)}, known) == "b"
 
 
 def test_a_recorded_ratio_supports_its_chapter() -> None:
