@@ -128,9 +128,11 @@ def test_a_new_repository_works(tmp_path: Path) -> None:
 
 
 def test_pages_are_in_the_language_of_the_student() -> None:
-    from inductor_lab.course.capstone.readme import overview
+    from inductor_lab.course.capstone.readme import overview, page
 
     course.speak("zh")
+    first = page(step_named("loops")).splitlines()[2]
+    assert first.startswith("2 分，约 3 小时。在 `my/loops.py` 中编写：`Affine.bounds`、`flat`、")
     assert "借用" in overview() and "| [7 内存规划](steps/07_memory.md) |" in overview()
 
 
@@ -235,6 +237,18 @@ def test_broken_solutions_are_rejected_at_their_step(tmp_path: Path) -> None:
     for name, _, _, sentence in BROKEN:
         assert found[name].points == 0 and re.search(sentence, found[name].message), found[name]
         assert "def f(x, y, w):" in found[name].case
+
+
+@confined
+def test_negative_axes_are_checked(tmp_path: Path) -> None:
+    """The page of step 2 says that a negative axis counts from the end."""
+    text = reference("lower").splitlines()
+    body = functions(reference("lower"))["Lowering.reduction"].body[1:]
+    lines = "\n".join(line[8:] for line in text[body[0].lineno - 1 : body[-1].end_lineno])
+    careless = lines.replace("{d % rank for d in dims}", "dims")
+    assert careless != lines
+    (verdict,) = verdicts(tmp_path / "mine", {"lower.Lowering.reduction": careless}, "lower")
+    assert verdict.points == 0 and "sum(-1, keepdim=True)" in verdict.case
 
 
 @needs_triton

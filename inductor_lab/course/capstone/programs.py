@@ -25,13 +25,13 @@ Function = Callable[..., Any]
 POINTWISE = ("{a} + {b}", "{a} - {b}", "{a} * {b}", "torch.relu({a})", "torch.tanh({a})",
              "torch.maximum({a}, {b})", "torch.where({a} > 0, {b}, {a})", "2 * {a} + 1",
              "torch.sigmoid({a})", "{a}.abs()")  # fmt: skip
-REDUCTIONS = ("{a} - {a}.amax(1, keepdim=True)", "{a} + {b}.sum(1, keepdim=True)",
+REDUCTIONS = ("{a} - {a}.amax(1, keepdim=True)", "{a} + {b}.sum(-1, keepdim=True)",
               "{a} * {b}.sum(0)", "{a} - {b}.amin(0)", "{a} / (1 + {b}.abs().sum(1, keepdim=True))")
 VIEWS = ("{a} - {b}[:1]", "{a} - {b}[:, :1]", "{a} + {b}.t().reshape({b}.shape)",
          "({a}.t() * 2).t()", "{a} + {b}[-1:]", "{a} * {b}.mean(1, keepdim=True)")  # fmt: skip
 PRODUCTS = ("{a} @ w", "({a} * 2) @ w")
 GATES = ("{a}.softmax(1)", "F.gelu({a})", "{a} - {a}.mean()", "{a} - {a}.mean(1, keepdim=True)",
-         "F.layer_norm({a}, {a}.shape[1:])", "{a}.log_softmax(1)",
+         "F.layer_norm({a}, {a}.shape[1:])", "{a}.log_softmax(-1)",
          "F.layer_norm({a}, {a}.shape[1:], {b}[0], {b}[-1])", "{a}.softmax(0)",
          "F.gelu({a}, approximate='tanh')")  # fmt: skip
 

@@ -73,10 +73,12 @@ def overview() -> str:
 
 def page(step: Step) -> str:
     """What it does, an example, how to check it, and what the full compiler does."""
-    about = say("{p} points, about {h:g} hours", p=step.points, h=step.hours)
-    bodies = ", ".join(f"`{name}`" for name in step.bodies)
-    write = [say("Write in `my/{f}.py`: {b}.", f=step.file, b=bodies)] if bodies else []
-    parts = [f"# {step.number} {title(step)}", f"{about}. {' '.join(write)}", one_of(step.text)]
+    comma, space = (", ", " ") if language() == "en" else ("、", "")
+    about = [say("{p} points, about {h:g} hours.", p=step.points, h=step.hours)]
+    bodies = comma.join(f"`{name}`" for name in step.bodies)
+    if bodies:
+        about.append(say("Write in `my/{f}.py`: {b}.", f=step.file, b=bodies))
+    parts = [f"# {step.number} {title(step)}", space.join(about), one_of(step.text)]
     if step.name in EXAMPLES:
         before, after = EXAMPLES[step.name]()
         parts += [f"## {say('Example')}", say("In:"), f"```\n{before.strip()}\n```",
