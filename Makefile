@@ -12,7 +12,8 @@
 #              compilers (half an hour; threads, caches and growth of memory again and again: another);
 #              FAULTS="--only folders": options of tests/faults/run.py
 # make bench   ours, eager and stock TorchInductor: steady state, then the first call (half an hour);
-#              BENCH="--no-stock softmax": options of benchmarks/cpu.py, which writes to reports/cpu
+#              BENCH="--no-stock softmax": options of benchmarks/cpu.py, which writes to reports/cpu;
+#              BENCH=peers: next to OpenVINO, ONNX Runtime and XLA (benchmarks/peers)
 # make gpu     on a machine with a GPU, in ten minutes: all checks of GPU code, then ours, eager and stock
 #              TorchInductor; GPU="--parts times softmax": options of benchmarks/gpu.py (reports/gpu)
 # make hub     the real JupyterHub with thirty students who run tutorial 1 (ten minutes, 24 GB): what
@@ -61,7 +62,7 @@ check: $(INSTALLED)
 	$(BIN)/python -m tests.run check $(PARTS) $(if $(AGAIN),--again)
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.cpu $(BENCH)
+	$(BIN)/python -m benchmarks.$(if $(filter peers,$(BENCH)),peers $(filter-out peers,$(BENCH)),cpu $(BENCH))
 	$(BIN)/python -m benchmarks.compile_time
 
 gpu: $(INSTALLED)

@@ -8,6 +8,11 @@ MARGIN = 0.9
 """oneDNN must take less than this fraction of ATen's time.  A tie keeps ATen, as in eager mode."""
 PACKED_MARGIN = 0.95
 """The same for a packed weight, compared with the faster of the two.  A tie saves the memory."""
+OWN = "inductor_lab packed"
+OWN_MARGIN = 0.9
+"""Another library with a packed weight must take less than this fraction of the time of our own.
+Times are measured on a quiet machine, and ours loses less where other programs run (see
+`accelerate/own_products.py`)."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -15,8 +20,8 @@ class Choice:
     """One product, the seconds of each candidate, and the chosen one.
 
     The candidates on a CPU are "ATen" and "oneDNN", and if the weight can be packed, "oneDNN
-    packed" and "MKL packed".  On a GPU they are "ATen" and "Triton" (our own kernel), each with its
-    epilogue (`tune_matmul.py`).
+    packed", "MKL packed" and "inductor_lab packed".  On a GPU they are "ATen" and "Triton" (our own
+    kernel), each with its epilogue (`tune_matmul.py`).
     """
 
     op: str
@@ -35,6 +40,8 @@ class Choice:
     def chosen(self) -> str:
         took = dict(self.seconds)
         best = min(took, key=lambda candidate: took[candidate])
+        if OWN in took and took[best] >= OWN_MARGIN * took[OWN]:
+            best = OWN
         good = best.endswith("packed") and took[best] < PACKED_MARGIN * took[self.plain]
         return best if good else self.plain
 

@@ -38,7 +38,8 @@ PROBE = """
 #endif
 EXPORT int probe(void) {
     int threads = 0;
-    #pragma omp parallel reduction(+ : threads)
+    #pragma omp parallel
+    #pragma omp critical
     threads += 1;
     return threads;
 }

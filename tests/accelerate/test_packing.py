@@ -15,6 +15,7 @@ from torch import nn
 import inductor_lab as lab
 from inductor_lab.api.backend import backend_with
 from inductor_lab.compiler.accelerate import matmul_libraries as matmul
+from inductor_lab.compiler.accelerate import own_products
 from inductor_lab.compiler.accelerate.packing import LIBRARIES as LIBRARY
 from inductor_lab.compiler.accelerate.packing import (
     LINEAR,
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.skipif(
 )
 ROWS, INNER, COLUMNS = 128, 320, 256
 LIBRARIES = ["oneDNN"] + ["MKL"] * mkl_supports(torch.float32)
+LIBRARIES += ["inductor_lab"] * own_products.knows(torch.float32)
 
 
 @pytest.fixture(autouse=True)

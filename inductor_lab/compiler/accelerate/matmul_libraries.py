@@ -206,7 +206,7 @@ def question_of(op: str, product: Product) -> Question:
     layouts = [view.layout for view in (product.a, product.b)]
     shape = repr([(layout.size, layout.stride) for layout in layouts])
     dtype = str(product.dtype).removeprefix("torch.")
-    kind = "matmul" if product.weight is None else "matmul packed"
+    kind = "matmul" if product.weight is None else f"matmul packed {' '.join(LIBRARIES)}"
     where = (str(torch.get_num_threads()), str(torch.__version__), cpu_identity())
     return (kind, "steady", op.split(".")[1], dtype, shape, *where)
 

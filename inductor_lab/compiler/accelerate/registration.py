@@ -14,6 +14,12 @@ from inductor_lab.compiler.accelerate.warm_graphs import Part, loaded_call, warm
 from inductor_lab.compiler.accelerator import Accelerator, Added
 from inductor_lab.compiler.base.passes import Pass
 
+try:  # it adds itself to the libraries of `packing.py`
+    from inductor_lab.compiler.accelerate import own_products as own_products
+except ModuleNotFoundError as error:
+    if not (error.name or "").endswith("own_products"):
+        raise
+
 ATTENTION: tuple[Accelerator, ...] = ()
 try:
     from inductor_lab.compiler.accelerate.flex_attention import drop_block_lists, flex_attention

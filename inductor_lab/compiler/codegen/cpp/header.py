@@ -28,6 +28,7 @@ HEADERS = (
     "lab_integers.h",
     "lab_checked.h",
     "lab_flash.h",
+    "lab_product.h",
 )
 """The headers in order.  Each uses only the headers before it."""
 DOUBLE = "<double>"

@@ -25,6 +25,7 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import NoCompiler
+from inductor_lab.compiler.runtime.toolchain import thread_team
 from inductor_lab.compiler.runtime.toolchain.compiler_flags import (
     FAMILIES,
     POSIX_COMPILERS,
@@ -80,13 +81,16 @@ class Toolchain:
     def identity(self) -> str:
         """Everything that a compiled library depends on, except its source text."""
         said = (*self.command, self.version, *map(_script, self.command))
-        parts = (*said, *self.flags, str(self.openmp), cpu_identity())
+        threads = thread_team.NAME if thread_team.is_used(self) else ""
+        parts = (*said, *self.flags, str(self.openmp), threads, cpu_identity())
         return "\n".join(parts)
 
     def command_for(self, source: Path, library: Path) -> list[str]:
-        """Return the command line that compiles `source` to `library`."""
+        """Return the command line that compiles the file `source` to `library`."""
         output = [part.format(library) for part in self.family.output]
         command = [*self.command, *self.flags, str(source), *output]
+        if thread_team.is_used(self):
+            command += thread_team.flags(self, source.read_text(encoding="utf-8"))
         if self.openmp is not None:
             # -fopenmp also links the runtime of the compiler.  --as-needed drops it, because all
             # symbols have already been found in torch's runtime.
@@ -94,15 +98,15 @@ class Toolchain:
             command += [*as_needed, str(self.openmp)]
         return command
 
-    def compile(self, source: Path, library: Path) -> Attempt:
-        """Try to compile a shared library from one source file.
+    def compile(self, source: Path, library: Path, more: Sequence[str] = ()) -> Attempt:
+        """Try to compile a shared library from one source file, with `more` flags.
 
         Ctrl-C and the exit of Python also end the compiler (`end_compilers`).  `library` can then
         be incomplete, so pass a temporary name and rename the file, as `kernel_cache.py` does.
         Temporary files of the compiler are in the folder of the source.  Raises NoCompiler if the
         command does not start.
         """
-        command = self.command_for(source, library)
+        command = [*self.command_for(source, library), *more]
         temporary = dict.fromkeys(("TMPDIR", "TMP", "TEMP"), str(source.parent))
         environment = {**os.environ, "LC_ALL": "C", **temporary}
         try:

@@ -18,6 +18,7 @@ from inductor_lab.compiler.capture.span import code_line
 from inductor_lab.compiler.codegen.kernel import Code
 from inductor_lab.compiler.ir.expr import Origins
 from inductor_lab.compiler.runtime.cache.kernel_cache import ELSEWHERE, scratch, usable_cache
+from inductor_lab.compiler.runtime.toolchain import thread_team
 from inductor_lab.compiler.runtime.toolchain.find_compiler import (
     SUFFIX,
     Attempt,
@@ -95,6 +96,7 @@ def library_builder(
             raise refusal(toolchain, attempt, unit, failed, traces or {})
 
     def build() -> Library:
+        thread_team.loaded_for(toolchain, text)
         if kept is not None:
             with suppress(OSError):  # the cache was emptied at the same time
                 entry = kept.entry((text, toolchain.identity), compile_in)

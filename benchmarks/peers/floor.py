@@ -1,0 +1,130 @@
+"""The least time of a model: its products at the best speed that any system reaches, and a copy.
+
+The products (matrix products, convolutions, attention) are recorded while the model runs in eager
+mode.  Each distinct one is then timed alone with torch and with OpenVINO (if it is installed), with
+its weights as constants.  The floor is the sum of the best times, plus the bytes of the model's own
+arguments and results at the speed of a copy.  No system has to reach it, because a step between two
+products takes time too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from benchmarks.peers.workloads import Work
+
+aten = torch.ops.aten
+PRODUCTS = (
+    aten.mm.default, aten.addmm.default, aten.bmm.default, aten.convolution.default,
+    aten._scaled_dot_product_flash_attention_for_cpu.default,
+)  # fmt: skip
+CALLS = 15
+COPIED = 1 << 26
+
+
+class _Recorder(TorchDispatchMode):
+    """Counts the products by their operator and the shapes of their arguments."""
+
+    def __init__(self, weights: set[int]) -> None:
+        super().__init__()
+        self.weights = weights
+        self.found: Counter[Any] = Counter()
+        self.examples: dict[Any, tuple[Any, Any, Any]] = {}
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if op in PRODUCTS:
+            key = (op, str(tree_map_only(torch.Tensor, self._shown, (args, kwargs))))
+            self.found[key] += 1
+            self.examples.setdefault(key, (op, args, kwargs))
+        return op(*args, **kwargs)
+
+    def _shown(self, value: torch.Tensor) -> Any:
+        return (*value.shape, *value.stride(), value.untyped_storage().data_ptr() in self.weights)
+
+
+class _Product(torch.nn.Module):
+    """One product, with its weights as constants."""
+
+    def __init__(self, op: Any, args: Any, kwargs: Any, weights: set[int]) -> None:
+        super().__init__()
+        self.op, self.kwargs, self.given = op, kwargs, list(args)
+        self.places = [n for n, value in enumerate(args) if isinstance(value, torch.Tensor)
+                       and value.untyped_storage().data_ptr() not in weights]  # fmt: skip
+
+    def forward(self, *values: torch.Tensor) -> Any:
+        args = list(self.given)
+        for place, value in zip(self.places, values, strict=True):
+            args[place] = value
+        found = self.op(*args, **self.kwargs)
+        return found[0] if isinstance(found, tuple) else found
+
+
+def floor_of(work: Work, threads: int) -> float:
+    """Seconds."""
+    torch.set_num_threads(threads)
+    module, args = work.made()
+    weights = {one.untyped_storage().data_ptr() for one in (*module.parameters(),
+                                                            *module.buffers())}  # fmt: skip
+    recorder = _Recorder(weights)
+    with torch.no_grad(), recorder:
+        result = module(*args)
+    moved = sum(one.nbytes for one in tree_leaves((args, result)) if isinstance(one, torch.Tensor))
+    seconds = moved / _copy_rate()
+    for key, count in recorder.found.items():
+        op, given, kwargs = recorder.examples[key]
+        seconds += count * _best(_Product(op, given, kwargs, weights), work, threads)
+    return seconds
+
+
+def _best(product: _Product, work: Work, threads: int) -> float:
+    """Seconds of one product with the best system."""
+    values = tuple(product.given[place].clone() for place in product.places)
+    calls: list[Callable[[], Any]] = [lambda: product(*values)]
+    other = _in_openvino(product, values, work, threads)
+    with torch.no_grad():
+        return min(_timed(call) for call in (*calls, *([other] if other else [])))
+
+
+def _in_openvino(
+    product: _Product, values: tuple[torch.Tensor, ...], work: Work, threads: int
+) -> Callable[[], Any] | None:
+    """The product in OpenVINO; None if it is not installed or cannot convert it."""
+    try:
+        import openvino as ov
+
+        single = tree_map_only(torch.Tensor, torch.Tensor.float, values)
+        product.given = tree_map_only(torch.Tensor, torch.Tensor.float, product.given)
+        with torch.no_grad():
+            converted = ov.convert_model(torch.export.export(product, single))
+        hint = "bf16" if work.dtype == torch.bfloat16 else "f32"
+        settings = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": threads,
+                    "PERFORMANCE_HINT": "LATENCY"}  # fmt: skip
+        request = ov.compile_model(converted, "CPU", settings).create_infer_request()
+        given = [value.numpy() for value in single]
+        return lambda: request.infer(given, share_inputs=True, share_outputs=True)[0]
+    except Exception:
+        return None
+
+
+def _timed(call: Callable[[], Any]) -> float:
+    took = []
+    for _ in range(CALLS):
+        start = time.perf_counter()
+        call()
+        took.append(time.perf_counter() - start)
+    return median(took[2:])
+
+
+def _copy_rate() -> float:
+    """Bytes per second that a copy reads and writes."""
+    source, target = (torch.ones(COPIED // 4) for _ in range(2))
+    return 2 * COPIED / _timed(lambda: target.copy_(source))

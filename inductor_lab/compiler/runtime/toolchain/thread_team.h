@@ -1,0 +1,204 @@
+// Threads for the parallel regions of kernels, which do not wait for a thread that does not run.
+//
+// GCC compiles `#pragma omp parallel` to a call of GOMP_parallel.  libgomp's runs the region once on
+// each of n threads, and returns when all of them have done so.  If another program occupies one
+// processor, each region waits until that thread gets its turn, which takes milliseconds.
+//
+// Here a region is done in parts, four for each thread.  A part asks for its number as it would ask
+// for the number of its thread.  Every thread takes the parts of its own share first, then those
+// that are left in other shares.  The caller takes parts too, so a region ends without the threads
+// that did not come in time.
+//
+//     share of thread 0 (caller)   share of thread 1      A share counts the parts that were taken.
+//     [ 0 | 1 | 2 | 3 ]            [ 4 | 5 | 6 | 7 ]      The count contains the number of the region,
+//                                                         so a late thread takes nothing of the next.
+#include <atomic>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <unistd.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#if defined(__SSE__)
+#include <xmmintrin.h>
+#endif
+
+typedef void (*Region)(void*);
+extern "C" void GOMP_parallel(Region run, void* data, unsigned threads, unsigned flags);
+extern "C" int omp_get_max_threads();
+extern "C" int omp_get_num_threads();
+extern "C" int omp_get_thread_num();
+
+namespace {
+
+const uint64_t parts_of_a_thread = 4;
+const unsigned most_threads = 256;
+const int spins = 2000;  // some 50 microseconds: then a thread sleeps until there is work
+const size_t least_stack = 8 << 20;
+
+thread_local unsigned part_number = 0, part_count = 0;
+
+inline void relax() {
+#if defined(__SSE__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+unsigned float_mode() {
+#if defined(__SSE__)
+    return _mm_getcsr();
+#else
+    return 0;
+#endif
+}
+
+void set_float_mode(unsigned mode) {
+#if defined(__SSE__)
+    if (_mm_getcsr() != mode) _mm_setcsr(mode);
+#endif
+}
+
+struct alignas(64) Share {
+    std::atomic<uint64_t> taken{0};  // number of the region << 32 | parts that were taken
+};
+
+struct Team {
+    alignas(64) std::atomic<uint32_t> region{0};
+    alignas(64) std::atomic<int> sleeping{0};
+    alignas(64) std::atomic<unsigned> unfinished{0};
+    alignas(64) std::atomic<bool> used{false};
+    std::atomic<unsigned> threads{0};
+    Share shares[most_threads];
+    Region run = nullptr;
+    void* data = nullptr;
+    unsigned mode = 0, started = 0;  // `started` threads help the caller
+
+    void run_part(unsigned number, unsigned count) {
+        part_number = number;
+        part_count = count;
+        run(data);
+        part_count = 0;
+    }
+
+    void help(uint32_t number, unsigned share) {
+        const unsigned count = threads.load(std::memory_order_relaxed);
+        for (unsigned k = 0; k < count; k++) {
+            const unsigned from = (share + k) % count;
+            std::atomic<uint64_t>& taken = shares[from].taken;
+            uint64_t seen = taken.load(std::memory_order_acquire);
+            while (seen >> 32 == number && (uint32_t)seen < parts_of_a_thread) {
+                if (!taken.compare_exchange_weak(seen, seen + 1, std::memory_order_acq_rel)) continue;
+                set_float_mode(mode);
+                run_part(from * parts_of_a_thread + (uint32_t)seen, count * parts_of_a_thread);
+                unfinished.fetch_sub(1, std::memory_order_acq_rel);
+                seen = taken.load(std::memory_order_acquire);
+            }
+        }
+    }
+
+    // A thread: `share` is its number, from 1.
+    void live(unsigned share) {
+        uint32_t last = 0;
+        for (;;) {
+            uint32_t number = region.load(std::memory_order_acquire);
+            for (int k = 0; number == last && k < spins; k++) {
+                relax();
+                number = region.load(std::memory_order_acquire);
+            }
+            if (number == last) {
+                sleeping.fetch_add(1);
+                syscall(SYS_futex, &region, FUTEX_WAIT_PRIVATE, last, nullptr, nullptr, 0);
+                sleeping.fetch_sub(1);
+                continue;
+            }
+            last = number;
+            if (share < threads.load(std::memory_order_relaxed)) help(number, share);
+        }
+    }
+
+    void all(Region given_run, void* given_data, unsigned count) {
+        run = given_run;
+        data = given_data;
+        mode = float_mode();
+        threads.store(count, std::memory_order_relaxed);
+        unfinished.store(count * parts_of_a_thread, std::memory_order_relaxed);
+        const uint32_t number = region.load(std::memory_order_relaxed) + 1;
+        for (unsigned share = 0; share < count; share++)
+            shares[share].taken.store((uint64_t)number << 32, std::memory_order_release);
+        region.store(number);
+        if (sleeping.load())
+            syscall(SYS_futex, &region, FUTEX_WAKE_PRIVATE, (int)count - 1, nullptr, nullptr, 0);
+        help(number, 0);
+        for (int k = 0; unfinished.load(std::memory_order_acquire); k++)
+            if (k < spins) relax(); else sched_yield();
+    }
+};
+
+Team* team = nullptr;
+
+void* live(void* share) {
+    team->live((unsigned)(uintptr_t)share);
+    return nullptr;
+}
+
+void start(unsigned count) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads of the program
+    pthread_attr_t made;
+    size_t stack = 0;
+    pthread_attr_init(&made);
+    pthread_attr_getstacksize(&made, &stack);
+    if (stack < least_stack) pthread_attr_setstacksize(&made, least_stack);
+    pthread_attr_setdetachstate(&made, PTHREAD_CREATE_DETACHED);
+    while (team->started + 1 < count) {
+        pthread_t thread;
+        if (pthread_create(&thread, &made, live, (void*)(uintptr_t)(team->started + 1))) break;
+        team->started++;
+    }
+    pthread_attr_destroy(&made);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void after_fork() { team = new Team; }  // the threads are those of the parent
+
+struct Begin {
+    Begin() {
+        team = new Team;  // never destroyed: its threads may run until the process ends
+        pthread_atfork(nullptr, nullptr, after_fork);
+    }
+} begin;
+
+}  // namespace
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT void __wrap_GOMP_parallel(Region run, void* data, unsigned threads, unsigned flags) {
+    if (!threads) threads = (unsigned)omp_get_max_threads();
+    if (threads > most_threads) threads = most_threads;
+    if (part_count || threads < 2 || team->used.exchange(true, std::memory_order_acquire)) {
+        // inside a part, or while another thread of the program uses the team: one thread
+        const unsigned number = part_number, count = part_count;
+        part_number = 0;
+        part_count = 1;
+        run(data);
+        part_number = number;
+        part_count = count;
+        return;
+    }
+    Team* mine = team;
+    if (mine->started + 1 < threads) start(threads);
+    mine->all(run, data, threads);
+    mine->used.store(false, std::memory_order_release);
+}
+
+EXPORT int __wrap_omp_get_thread_num() {
+    return part_count ? (int)part_number : omp_get_thread_num();
+}
+
+EXPORT int __wrap_omp_get_num_threads() {
+    return part_count ? (int)part_count : omp_get_num_threads();
+}

@@ -1,0 +1,104 @@
+"""Kernels run their parallel regions on threads of our own (`thread_team.h`).
+
+libgomp waits for all its threads in every region, also for one whose processor another program
+uses.  Our threads share a region in small parts, so such a thread does fewer.  Kernels are linked
+with `--wrap`, which replaces the functions of libgomp; their text stays OpenMP.
+
+A kernel that uses more of OpenMP than parallel loops keeps libgomp, and so does every compiler
+except GCC on Linux.  `INDUCTOR_LAB_THREADS=openmp` keeps it too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.runtime.cache.kernel_cache import usable_cache
+from inductor_lab.compiler.runtime.toolchain.compiler_flags import Family
+
+TEXT = (Path(__file__).parent / "thread_team.h").read_text(encoding="utf-8")
+NAME = f"inductor_lab_team_{hashlib.sha256(TEXT.encode()).hexdigest()[:12]}.so"
+VARIABLE = "INDUCTOR_LAB_THREADS"
+OPENMP = "openmp"
+WRAPPED = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+_REGION = re.compile(r"^\s*#pragma omp parallel\b", re.MULTILINE)
+_OTHER = re.compile(
+    r"^\s*#pragma omp (?:.*\b(?:barrier|critical|single|master|masked|ordered|sections|tasks?"
+    r"|taskloop|teams|target|cancel|copyin|copyprivate)\b|for\b(?!.*\bnowait\b)|for\b.*\bschedule\b)",
+    re.MULTILINE,
+)
+"""What needs more than the number of a thread and the number of threads."""
+
+
+class Toolchain(Protocol):
+    """What this file needs of `find_compiler.Toolchain`."""
+
+    @property
+    def family(self) -> Family: ...
+    @property
+    def openmp(self) -> Path | None: ...
+    @property
+    def identity(self) -> str: ...
+
+    def compile(self, source: Path, library: Path, more: Sequence[str] = ()) -> Any: ...
+
+
+_LOCK = threading.Lock()
+_LOADED: dict[str, Path | None] = {}
+"""The libraries by the identity of the toolchain; they stay loaded, because their threads live as
+long as the process."""
+
+
+def is_used(toolchain: Toolchain) -> bool:
+    """Are kernels of this toolchain linked to our threads?"""
+    joined = toolchain.openmp is not None and "libgomp" in toolchain.openmp.name
+    wanted = os.environ.get(VARIABLE, "") != OPENMP
+    return wanted and joined and toolchain.family.name == "gcc" and sys.platform == "linux"
+
+
+def flags(toolchain: Toolchain, text: str) -> list[str]:
+    """The linker's flags for the text of a kernel library."""
+    library = loaded_for(toolchain, text)
+    if library is None:
+        return []
+    return [*(f"-Wl,--wrap={name}" for name in WRAPPED), str(library)]
+
+
+def loaded_for(toolchain: Toolchain, text: str) -> Path | None:
+    """Load our threads if a kernel library with this text is linked to them; return their library.
+
+    It is compiled, or found in the cache.  A kernel library finds it by its name, so it must be
+    loaded before.  None means that the kernels use OpenMP's threads.
+    """
+    if not is_used(toolchain) or not _REGION.search(text) or _OTHER.search(text):
+        return None
+    with _LOCK:
+        key = toolchain.identity
+        path = _LOADED.get(key)
+        if key not in _LOADED or (path is not None and not path.exists()):  # the cache was emptied
+            path = _LOADED[key] = _load(toolchain)
+        return path
+
+
+def _load(toolchain: Toolchain) -> Path | None:
+    def build(folder: Path) -> None:
+        source = folder / "thread_team.cpp"
+        source.write_text(TEXT, encoding="utf-8")
+        attempt = toolchain.compile(source, folder / NAME, more=(f"-Wl,-soname,{NAME}",))
+        if attempt.status != 0:
+            raise OSError(attempt.output)
+
+    try:
+        path = usable_cache().entry((TEXT, toolchain.identity), build) / NAME
+        ctypes.CDLL(str(path))
+    except (LabError, OSError):
+        return None
+    return path

@@ -1,0 +1,65 @@
+"""Our own library for products with packed weights computes what float64 says."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from inductor_lab.compiler.accelerate import own_products
+from inductor_lab.compiler.accelerate.own_products import multiply, pack
+
+pytestmark = pytest.mark.skipif(
+    not own_products.knows(torch.float32), reason="this machine has no vectors that it knows"
+)
+SIZES = [(1, 64, 1), (1, 1, 7), (3, 65, 33), (6, 64, 384), (7, 128, 385), (131, 100, 769),
+         (128, 768, 768), (133, 63, 2), (300, 192, 1100), (5, 3000, 40)]  # fmt: skip
+
+
+def exact(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    product = x.double() @ weight.double().t()
+    return product if bias is None else product + bias
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_values(sizes: tuple[int, int, int], threads: int) -> None:
+    m, n, k = sizes
+    torch.manual_seed(m)
+    x, weight, bias = torch.randn(m, k), torch.randn(n, k), torch.randn(n)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        packed = pack(weight, m)
+        for added in (bias, None):
+            found = multiply(x, packed, weight, added)
+            expected = exact(x, weight, added)
+            assert found.shape == (m, n) and found.is_contiguous()
+            assert (found - expected).abs().max() <= 2e-7 * k**0.5 * expected.abs().max() + 1e-6
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("layout", ["rows of a wider matrix", "transposed", "every second column"])
+def test_layouts_of_the_left_matrix(layout: str) -> None:
+    torch.manual_seed(0)
+    x = {
+        "rows of a wider matrix": torch.randn(50, 200)[:, 7:107],
+        "transposed": torch.randn(100, 50).t(),
+        "every second column": torch.randn(50, 200)[:, ::2],
+    }[layout]
+    weight = torch.randn(70, 100)
+    found = multiply(x, pack(weight, 50), weight, None)
+    torch.testing.assert_close(found.double(), exact(x, weight, None), rtol=1e-5, atol=1e-5)
+
+
+def test_special_values_stay_in_their_row_and_column() -> None:
+    """Panels are padded with zeros: an infinity must not meet them."""
+    x, weight = torch.ones(9, 30), torch.ones(66, 30)
+    x[2, 3], x[5, 0], weight[65, 7] = float("inf"), float("nan"), -float("inf")
+    found = multiply(x, pack(weight, 9), weight, None)
+    assert torch.equal(found.isnan(), (x @ weight.t()).isnan())
+    assert torch.equal(found.isinf(), (x @ weight.t()).isinf())
+
+
+def test_other_dtypes_are_left_to_other_libraries() -> None:
+    assert not any(map(own_products.knows, (torch.float64, torch.bfloat16, torch.float16)))

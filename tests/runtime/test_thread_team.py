@@ -1,0 +1,180 @@
+"""The threads of kernels: right results in forks, threads and nested regions, and no hang."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+import inductor_lab as lab
+from inductor_lab.compiler.codegen.kernel import Code, Line
+from inductor_lab.compiler.runtime.toolchain import thread_team
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
+from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
+
+pytestmark = pytest.mark.skipif(
+    not thread_team.is_used(find_toolchain()), reason="only with GCC on Linux"
+)
+COUNT = """
+#include <stdint.h>
+#include <time.h>
+#include <omp.h>
+extern "C" __attribute__((visibility("default")))
+int count(int64_t n, int64_t* runs, int64_t* parts, int64_t nanoseconds) {
+    #pragma omp parallel for
+    for (int64_t i = 0; i < n; i++) {
+        struct timespec wait = {0, nanoseconds};
+        if (nanoseconds) nanosleep(&wait, nullptr);
+        runs[i] += 1;
+        parts[i] = omp_get_num_threads();
+    }
+    return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def counter() -> Callable[..., tuple[list[int], list[int]]]:
+    """`counter(n)`: how often each iteration ran, and in how many parts the loop was."""
+    unit = Code.of(Line(text) for text in COUNT.strip().splitlines())
+    library = build_library(unit, "count")
+
+    def count(n: int, nanoseconds: int = 0) -> tuple[list[int], list[int]]:
+        runs, parts = (ctypes.c_int64 * n)(), (ctypes.c_int64 * n)()
+        library.handle.count(ctypes.c_int64(n), runs, parts, ctypes.c_int64(nanoseconds))
+        return list(runs), list(parts)
+
+    return count
+
+
+@pytest.fixture(params=[2, 3, 7])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 1000])
+def test_each_iteration_runs_once(counter, threads: int, n: int) -> None:
+    for _ in range(300):
+        runs, parts = counter(n)
+        assert runs == [1] * n and set(parts) == {4 * threads}
+
+
+def test_one_thread_needs_no_team(counter) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        assert counter(5) == ([1] * 5, [1] * 5)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_threads_of_the_program_at_the_same_time(counter) -> None:
+    """One has the team, and the others run alone."""
+    torch.set_num_threads(2)
+    wrong: list[object] = []
+
+    def work() -> None:
+        for _ in range(200):
+            runs, _ = counter(50)
+            if runs != [1] * 50:
+                wrong.append(runs)
+
+    several = [threading.Thread(target=work) for _ in range(6)]
+    for one in several:
+        one.start()
+    for one in several:
+        one.join(60)
+    assert not wrong and not any(one.is_alive() for one in several)
+
+
+def test_the_number_of_threads_changes(counter) -> None:
+    before = torch.get_num_threads()
+    try:
+        for k in range(200):
+            torch.set_num_threads(1 + k % 5)
+            assert counter(40)[0] == [1] * 40
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_thread_that_sleeps_is_woken(counter) -> None:
+    torch.set_num_threads(2)
+    for _ in range(20):
+        threading.Event().wait(0.005)  # longer than it spins
+        assert counter(40, nanoseconds=20_000)[0] == [1] * 40
+
+
+def test_a_forked_process_has_threads_of_its_own(counter) -> None:
+    torch.set_num_threads(2)
+    assert counter(30)[0] == [1] * 30
+    child = os.fork()
+    if child == 0:
+        good = all(counter(30)[0] == [1] * 30 for _ in range(50))
+        tasks = len(os.listdir("/proc/self/task"))
+        os._exit(0 if good and tasks == 2 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_process_ends_while_its_threads_run(tmp_path: Path) -> None:
+    script = tmp_path / "ends.py"
+    script.write_text(
+        "import sys, torch, inductor_lab as lab\n"
+        "torch.set_num_threads(2)\n"
+        "f = lab.compile(lambda x: x.sin() + 1)\n"
+        "x = torch.randn(300, 1000)\n"
+        "for _ in range(20): f(x)\n"
+        "sys.exit(3)\n"
+    )
+    done = subprocess.run([sys.executable, script], timeout=120, check=False)
+    assert done.returncode == 3
+
+
+def test_flush_to_zero_holds_in_all_parts() -> None:
+    """Helping threads compute in the mode of the caller."""
+    torch.set_num_threads(2)
+    x = torch.full((2000, 500), 1e-39)
+    fast = lab.compile(lambda x: x * 0.5)
+    assert bool((fast(x) != 0).all())
+    if not torch.set_flush_denormal(True):
+        pytest.skip("not on this processor")
+    try:
+        for _ in range(20):
+            assert not fast(x).any()
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@pytest.mark.parametrize(
+    ("text", "linked"),
+    [
+        ("  #pragma omp parallel for\n", True),
+        ("#pragma omp parallel\n#pragma omp for simd nowait\n", True),
+        ("#pragma omp parallel for collapse(3) schedule(dynamic)\n", True),
+        ("#pragma omp simd\n", False),
+        ("// see #pragma omp parallel\n", False),
+        ("#pragma omp parallel\n#pragma omp barrier\n", False),
+        ("#pragma omp parallel\n#pragma omp for\n", False),
+        ("#pragma omp parallel\n#pragma omp for schedule(dynamic) nowait\n", False),
+        ("#pragma omp parallel\n#pragma omp single nowait\n", False),
+        ("#pragma omp parallel for ordered\n", False),
+    ],
+)
+def test_which_texts_are_linked(text: str, linked: bool) -> None:
+    assert bool(thread_team.flags(find_toolchain(), text)) is linked
+
+
+def test_the_variable_keeps_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_team = find_toolchain().identity
+    monkeypatch.setenv(thread_team.VARIABLE, thread_team.OPENMP)
+    assert not thread_team.flags(find_toolchain(), "#pragma omp parallel for\n")
+    assert find_toolchain().identity != with_team
