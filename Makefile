@@ -62,8 +62,12 @@ check: $(INSTALLED)
 	$(BIN)/python -m tests.run check $(PARTS) $(if $(AGAIN),--again)
 
 bench: $(INSTALLED)
-	$(BIN)/python -m benchmarks.$(if $(filter peers,$(BENCH)),peers $(filter-out peers,$(BENCH)),cpu $(BENCH))
+ifneq (,$(filter peers,$(BENCH)))
+	$(BIN)/python -m benchmarks.peers $(filter-out peers,$(BENCH))
+else
+	$(BIN)/python -m benchmarks.cpu $(BENCH)
 	$(BIN)/python -m benchmarks.compile_time
+endif
 
 gpu: $(INSTALLED)
 	$(BIN)/python -m benchmarks.gpu $(GPU)
