@@ -64,7 +64,7 @@ def _head(found: Class, possible: int) -> Iterator[str]:
 
 def _summary(found: Class, titles: dict[str, str]) -> Iterator[str]:
     heads = "".join(f"<th>{escape(head)}</th>" for head in (
-        say("exercise"), say("all points"), "", say("most frequent misconception")))  # fmt: skip
+        say("exercise"), say("all points"), "", say("most frequent reason")))  # fmt: skip
     yield f"<table><thead><tr>{heads}</tr></thead><tbody>"
     for name, title in titles.items():
         right, count = found.right(name), len(found.of(name))

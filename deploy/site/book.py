@@ -44,14 +44,16 @@ def book(into: Path, language: Language, run: Sequence[int] | None = None,
     browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise RuntimeError("no Chromium: install Debian's package chromium, or set CHROMIUM=path")
-    source, joined = into / "book" / "source" / language, into / "book" / "html" / language
-    shutil.rmtree(source, ignore_errors=True)
+    folders = (into / "book" / name / language for name in ("source", "html", "doctrees"))
+    source, joined, doctrees = folders
+    for folder in (source, doctrees):  # old doctrees would have old outputs
+        shutil.rmtree(folder, ignore_errors=True)
     gather(language, source, api=False)
     style = STYLE.read_text(encoding="utf-8")
     if font is not None:
         style = FONT % font.resolve().as_uri() + style
     (source / "_static" / STYLE.name).write_text(style, encoding="utf-8")
-    sphinx("singlehtml", source, into / "book" / "doctrees" / language, joined, into, language,
+    sphinx("singlehtml", source, doctrees, joined, into, language,
            not_executed(source / "notebooks", language, run))  # fmt: skip
     page = joined / "index.html"
     page.write_text(with_headings_of_text(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -5,6 +5,8 @@
     code, output       appear with the next key press, so that a class can predict the output
 
 nbconvert writes the page.  It shows the slides with reveal.js, from the network or a local copy.
+With a local copy, the page needs no network: it has none of nbconvert's other scripts, so formulas
+are not typeset.
 """
 
 from __future__ import annotations
@@ -19,6 +21,20 @@ from inductor_lab.compiler.base.errors import MissingPackage, UnreadableFile
 
 REVEAL = "https://unpkg.com/reveal.js@4.0.2"
 """The version that nbconvert's pages are written for."""
+_OTHER_SCRIPTS = re.compile(
+    r'<script[^>]*\bsrc="https?://[^"]*"[^>]*>\s*</script>|<script type="module">.*?</script>',
+    re.DOTALL,
+)
+"""jQuery, RequireJS, MathJax and Mermaid."""
+_START = re.compile(r"<script>\s*require\(.*?</script>", re.DOTALL)
+_OWN_START = """<style>
+.reveal .slides > section > section { max-height: 800px; overflow-y: auto; }
+</style>
+<script src="%(reveal)s/dist/reveal.js"></script>
+<script src="%(reveal)s/plugin/notes/notes.js"></script>
+<script>
+Reveal.initialize({ hash: true, width: 1200, height: 800, plugins: [RevealNotes] });
+</script>"""
 _HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
 
 
@@ -41,6 +57,9 @@ def slides(notebook: Path, output: Path, reveal: str = REVEAL) -> Path:
     read.cells = [part for cell in read.cells for part in _parts(cell)]
     exporter: Any = SlidesExporter
     page, _ = exporter(reveal_url_prefix=reveal, reveal_scroll=True).from_notebook_node(read)
+    if "://" not in reveal:
+        start = _OWN_START % {"reveal": reveal.rstrip("/")}
+        page = _START.sub(lambda _: start, _OTHER_SCRIPTS.sub("", page))
     return write_text(output, page, "slides")
 
 

@@ -25,6 +25,8 @@ def test_each_heading_begins_a_slide(tmp_path: Path) -> None:
     said = command(["slides", notebook, "-o", str(page), "--reveal", "reveal"])
     text = page.read_text(encoding="utf-8")
     assert said == str(page) and "reveal/dist/reveal" in text and "unpkg.com/reveal" not in text
+    assert not re.search(r"<(script|link)[^>]*https?://|from 'https?://|require\(", text)
+    assert "Reveal.initialize(" in text
     slides = re.findall(r"<section>(?!<section>)(.*?)</section>", text, re.DOTALL)
     titles = [re.findall(r"<h\d[^>]*>([\w ]+)", slide) for slide in slides]
     assert titles == [["Fusion"], ["Why"], ["In numbers"]]
