@@ -20,6 +20,9 @@
 #              they wait for, memory, errors; HUB="--users 5": options of deploy/jupyterhub/load.py
 # make docs    these docs, the API and the tutorials with their outputs as a site, in build/site/html;
 #              DOCS="--run 1": options of deploy/site/build.py
+# make lite    the part of that site that runs in a browser, in build/site/html/lite: JupyterLite with
+#              the first tutorial, three labs and a gallery; `make docs` builds it too (needs npm);
+#              LITE="--into FOLDER": options of deploy/lite/build.py
 # make book    the course and the docs as a PDF in each language, in build/site; needs Chromium;
 #              BOOK="--font FILE": options of deploy/site/book.py
 # make dist    the sdist and the wheel, in dist/ (`make check` installs and tests a wheel of its own)
@@ -49,9 +52,10 @@ BENCH ?=
 GPU ?=
 HUB ?=
 DOCS ?=
+LITE ?=
 BOOK ?=
 
-.PHONY: demo test check bench gpu opinfo fuzz faults hub docs book javascript dist lint clean install
+.PHONY: demo test check bench gpu opinfo fuzz faults hub docs lite book javascript dist lint clean install
 demo: $(INSTALLED)
 	$(BIN)/inductor-lab demo
 
@@ -86,6 +90,10 @@ hub: $(INSTALLED)
 
 docs: $(INSTALLED)
 	$(BIN)/python -m deploy.site.build $(DOCS)
+	$(BIN)/python -m deploy.lite.build $(LITE)
+
+lite: $(INSTALLED)
+	$(BIN)/python -m deploy.lite.build $(LITE)
 
 book: $(INSTALLED)
 	$(BIN)/python -m deploy.site.book $(BOOK)

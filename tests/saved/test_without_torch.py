@@ -10,11 +10,13 @@ import sys
 import textwrap
 from pathlib import Path
 
+import numpy
 import pytest
 import torch
 from torch import nn
 
 import inductor_lab as lab
+from deploy.lite.programs import write_programs
 from inductor_lab.compiler.base.errors import NeedsTorch, needing_torch
 from inductor_lab.compiler.torch_door import torch_api, without_torch
 from inductor_lab.course.build import sources
@@ -240,37 +242,75 @@ def test_a_log_of_torch_opens(site, tmp_path):
 # ---- the course ---------------------------------------------------------------------------------
 
 
-PRACTICE = ("3.1", "3.2", "3.3", "3.4", "5.1", "5.2", "5.3", "5.4",
-            "8.1", "8.2", "8.3", "8.4", "8.5", "8.6")  # fmt: skip
-"""Exercises that need no compiler."""
+NO_COMPILER = ("3.1", "3.2", "3.3", "3.4", "5.1", "5.2", "5.3", "5.4",
+               "8.1", "8.2", "8.3", "8.4", "8.5", "8.6")  # fmt: skip
+"""Exercises that need neither a compiler nor NumPy."""
+ON_SAVED_PROGRAMS = ("3.5", "5.5", "8.7")
+
+CHECK = """
+    import json, os
+    sys.path.append(sys.argv[2])
+    os.chdir(sys.argv[2])
+    from dataclasses import replace
+    from inductor_lab import course
+    names = {"course": course, "replace": replace}
+    for cell in json.loads(sys.argv[1]):
+        number = cell.split('"')[1] if cell.startswith("course.check") else ""
+        if number in sys.argv[3:]:
+            print(eval(cell, names))
+        elif not number:
+            exec(cell, names)
+"""
 
 
-def test_labs_that_need_no_compiler_are_checked(site, tmp_path, monkeypatch):
+@pytest.fixture
+def solutions(tmp_path, monkeypatch) -> str:
+    """The cells of three solved labs, as JSON."""
     monkeypatch.setenv("INDUCTOR_LAB_COURSE_FILE", str(tmp_path / "course.json"))
-    cells = [
+    wanted = ("def ", "class ", "predicted", "import networkx", "course.check")
+    return json.dumps([
         text
         for source in sources(ROOT / "notebooks")
         if source.kind == "lab" and source.name in ("gradients", "fusion", "memory")
         for kind, text in source.cells("en", solved=True)
-        if text.startswith(("def ", "class ", "import networkx", "course.check"))
-        and "lab." not in text
+        if text.startswith(wanted) and "lab." not in text
+    ])
+
+
+def right(printed: str) -> list[str]:
+    return [line.split()[1] for line in printed.splitlines() if line.startswith("✓")]
+
+
+def test_labs_that_need_no_compiler_are_checked(site, solutions, tmp_path):
+    wrong = 'print(course.check("5.1", lambda *given: None))'
+    program = f"{textwrap.dedent(CHECK)}\n{wrong}"
+    printed = succeeded(run(site, program, solutions, tmp_path, *NO_COMPILER))
+    assert right(printed) == [*NO_COMPILER]
+    assert printed.endswith("  it should return tuple, it returned None (no `return`?)\n")
+
+
+def test_the_other_exercises_of_these_labs_use_saved_programs_and_numpy(site, solutions, tmp_path):
+    write_programs(tmp_path / "programs")
+    for folder in (Path(numpy.__file__).parent, Path(f"{Path(numpy.__file__).parent}.libs")):
+        (tmp_path / folder.name).symlink_to(folder)
+    before = "from inductor_lab.course.given.fusion import refused"
+    program = textwrap.dedent(CHECK).replace(
+        'names = {', f'{before}\nnames = {{"refused": refused, '
+    )
+    printed = succeeded(run(site, program, solutions, tmp_path, *ON_SAVED_PROGRAMS))
+    assert right(printed) == [*ON_SAVED_PROGRAMS]
+    wrong = textwrap.dedent("""
+        print(course.check("3.5", lambda values: [v.name for v in values if v.needed]))
+        print(course.check("3.5", lambda values: []))
+        print(course.check("5.5", lambda program: [[nest.buffer] for nest in program.nests]))
+        print(course.check("8.7", {"wave": 1}))
+    """)
+    printed = succeeded(run(site, f"{program}\n{wrong}", "[]", tmp_path))
+    assert [line.split()[:2] for line in printed.splitlines() if line.startswith("✗")] == [
+        ["✗", "3.5"], ["✗", "3.5"], ["✗", "5.5"], ["✗", "8.7"],
     ]  # fmt: skip
-    program = """
-        import json
-        from dataclasses import replace
-        from inductor_lab import course
-        names = {"course": course, "replace": replace}
-        for cell in json.loads(sys.argv[1]):
-            number = cell.split('"')[1] if cell.startswith("course.check") else ""
-            if number in sys.argv[2:]:
-                print(eval(cell, names))
-            elif not number:
-                exec(cell, names)
-        print(course.check("5.1", lambda *given: None))
-    """
-    printed = succeeded(run(site, program, json.dumps(cells), *PRACTICE)).splitlines()
-    assert [line.split()[:2] for line in printed[: len(PRACTICE)]] == [["✓", n] for n in PRACTICE]
-    assert printed[-1] == "  it should return tuple, it returned None (no `return`?)"
+    assert "legal, but it saves" in printed and "cannot be computed" in printed
+    assert "legal and right, but it moves" in printed and "more than 1 bytes" in printed
 
 
 # ---- what needs torch ---------------------------------------------------------------------------

@@ -12,15 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from inductor_lab.api.backend import inspect
 from inductor_lab.api.compilation import Compilation
-from inductor_lab.api.override import override
 from inductor_lab.bench.jobs import Job
 from inductor_lab.bench.timing import compare
 from inductor_lab.compiler.autograd.graphs import Partition
 from inductor_lab.compiler.base.display import bytes_text
+from inductor_lab.course.given.gradients import compiled
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture, bars
 from inductor_lab.notebook.columns import padded
@@ -73,18 +70,6 @@ class Traded:
             (f"{row.program} {row.who}".strip(), float(row.kept),
              f"{bytes_text(row.kept)}, {row.step}") for row in self.rows
         ])  # fmt: skip
-
-
-def compiled(
-    function: Callable[..., Any], partitioner: Callable[..., Any] | None, sizes: tuple[int, int]
-) -> Compilation:
-    """One of the programs of lab 3, compiled with a partitioner or with ours."""
-    draw = torch.Generator().manual_seed(0)
-    x = torch.randn(sizes, generator=draw)
-    w = torch.randn(sizes[::-1], generator=draw).requires_grad_()
-    with override(**({} if partitioner is None else {"partition": partitioner})):
-        found: Compilation = inspect(function, x, w)
-    return found
 
 
 def traded(

@@ -8,17 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeAlias
 
-import inductor_lab as lab
-from inductor_lab.compiler.base.options import FusionOptions
-from inductor_lab.compiler.schedule.passes import schedule_program
-from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
-from inductor_lab.compiler.torch_door.torch_types import torch
 from inductor_lab.course.exercise import Exercise, exercise, expected, given
-from inductor_lab.course.given.fusion import (
-    SIX,
-    inputs_of_six,
-    program_of,
-)
 from inductor_lab.course.labs.wrong_values import amounts, marked, matrices
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Picture
@@ -371,43 +361,3 @@ def _ordered(graph: Graph) -> list[tuple[str, ...]] | None:
         waiting.remove(free[0])
         ready.update(free[0])
     return found
-
-
-# ---- a scheduler in the real pipeline ------------------------------------------------------------
-
-
-SLACK = 1.1
-"""A scheduler may move so many times the bytes that ours moves."""
-
-
-@exercise("5.5", "Your scheduler in the compiler", "把你的调度器装进编译器", points=4, limit=120.0)
-class Scheduler(Exercise):
-    """`schedule(program)`: groups of buffers; right, and about as few bytes as ours, on all six."""
-
-    def cases(self, draw: random.Random) -> Iterator[Any]:
-        return iter(SIX)
-
-    def described(self, case: Any) -> str:
-        _, _, steps = str(program_of(case)).partition("\n")
-        return f"{case.__name__}:\n{steps}"
-
-    def judge(self, solution: Any, case: Any) -> str | None:
-        inputs = inputs_of_six()
-        ours = lab.inspect(case, *inputs).graphs[0].forward.schedule
-        with lab.override(schedule=solution):
-            found = lab.inspect(case, *inputs)
-        torch.testing.assert_close(found.result, case(*inputs))
-        mine = found.graphs[0].forward.schedule
-        if mine.after.bytes <= SLACK * ours.after.bytes:
-            return None
-        return say(
-            "legal and right, but it moves {a:,} bytes in {k} kernels; ours moves {b:,} in {n}",
-            a=mine.after.bytes, b=ours.after.bytes, k=mine.after.kernels, n=ours.after.kernels,
-        )  # fmt: skip
-
-    def picture(self, solution: Any, case: Any) -> Picture:
-        program = program_of(case)
-        ours = schedule_program(program, FusionOptions()).after
-        mine = schedule_from_groups(solution, program, FusionOptions()).after
-        moved = [("", int(ours.bytes), int(mine.bytes))]
-        return amounts(say("bytes moved"), say("inductor_lab"), moved)

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import inductor_lab as lab
-from inductor_lab.compiler.torch_door.torch_types import torch
 from inductor_lab.course.exercise import Exercise, exercise, expected
-from inductor_lab.course.given.memory import BYTES
+from inductor_lab.course.given.memory import BYTES, schedule_of
 from inductor_lab.course.labs.wrong_values import numbers, prediction
 from inductor_lab.course.language import say
 from inductor_lab.course.pictures import Cell, Picture, cells
@@ -398,12 +396,6 @@ class Roofs(Exercise):
         ], " s")  # fmt: skip
 
 
-def bytes_of(name: str) -> int:
-    """What the fused kernels of a program read and write."""
-    after = lab.inspect(BYTES[name], torch.randn(1000, 1000)).graphs[0].forward.schedule.after
-    return int(after.bytes)
-
-
 @exercise("8.7", "Predict the bytes", "预测字节数", points=3, limit=120.0)
 class Bytes(Exercise):
     """`predicted`: for each program the bytes that its fused kernels read and write."""
@@ -415,7 +407,7 @@ class Bytes(Exercise):
         wrong = expected(dict, solution)
         if wrong or case not in solution:
             return wrong or say("no guess for {c!r}", c=case)
-        wanted = bytes_of(case)
+        wanted = int(schedule_of(case).after.bytes)
         if solution[case] == wanted:
             return None
         more = solution[case] > wanted
@@ -426,6 +418,7 @@ class Bytes(Exercise):
         )
 
     def picture(self, solution: Any, case: str) -> Picture:
-        before = lab.inspect(BYTES[case], torch.randn(1000, 1000)).graphs[0].forward.schedule.before
-        known = [(say("the matrix, once"), 4_000_000), (say("before fusion"), int(before.bytes))]
-        return prediction(int(solution[case]), bytes_of(case), known)
+        schedule = schedule_of(case)
+        before, after = int(schedule.before.bytes), int(schedule.after.bytes)
+        known = [(say("the matrix, once"), 4_000_000), (say("before fusion"), before)]
+        return prediction(int(solution[case]), after, known)
