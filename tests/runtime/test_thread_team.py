@@ -20,7 +20,7 @@ from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
 
 pytestmark = pytest.mark.skipif(
-    not thread_team.is_used(find_toolchain()), reason="only with GCC on Linux"
+    not thread_team.is_possible(find_toolchain()), reason="only with GCC on Linux"
 )
 COUNT = """
 #include <stdint.h>
@@ -40,8 +40,14 @@ int count(int64_t n, int64_t* runs, int64_t* parts, int64_t nanoseconds) {
 """
 
 
-@pytest.fixture(scope="module")
-def counter() -> Callable[..., tuple[list[int], list[int]]]:
+@pytest.fixture(autouse=True)
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch._dynamo.reset()
+    monkeypatch.setenv(thread_team.VARIABLE, thread_team.TEAM)
+
+
+@pytest.fixture
+def counter(asked_for: None) -> Callable[..., tuple[list[int], list[int]]]:
     """`counter(n)`: how often each iteration ran, and in how many parts the loop was."""
     unit = Code.of(Line(text) for text in COUNT.strip().splitlines())
     library = build_library(unit, "count")
@@ -173,8 +179,8 @@ def test_which_texts_are_linked(text: str, linked: bool) -> None:
     assert bool(thread_team.flags(find_toolchain(), text)) is linked
 
 
-def test_the_variable_keeps_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_variable_kernels_use_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
     with_team = find_toolchain().identity
-    monkeypatch.setenv(thread_team.VARIABLE, thread_team.OPENMP)
+    monkeypatch.delenv(thread_team.VARIABLE)
     assert not thread_team.flags(find_toolchain(), "#pragma omp parallel for\n")
     assert find_toolchain().identity != with_team

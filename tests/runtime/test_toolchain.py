@@ -149,9 +149,8 @@ def test_apple_clang_without_an_openmp_runtime() -> None:
     assert "-fopenmp" in FAMILIES["gcc"].flags("AVX2", joined=False)
 
 
-def test_kernels_use_the_openmp_runtime_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without threads of our own they run on torch's, and follow `set_num_threads`."""
-    monkeypatch.setenv("INDUCTOR_LAB_THREADS", "openmp")
+def test_kernels_use_the_openmp_runtime_of_torch() -> None:
+    """Kernels run on torch's threads, without a second pool, and follow `set_num_threads`."""
     others = openmp.loaded_runtimes()  # a plugin of the test runner can have loaded its own
     function = build_library(code_of(THREADS), "threads").handle.count_threads
     before = torch.get_num_threads()

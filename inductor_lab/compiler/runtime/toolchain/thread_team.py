@@ -1,11 +1,13 @@
-"""Kernels run their parallel regions on threads of our own (`thread_team.h`).
+"""Kernels can run their parallel regions on threads of our own (`thread_team.h`).
 
 libgomp waits for all its threads in every region, also for one whose processor another program
 uses.  Our threads share a region in small parts, so such a thread does fewer.  Kernels are linked
 with `--wrap`, which replaces the functions of libgomp; their text stays OpenMP.
 
-A kernel that uses more of OpenMP than parallel loops keeps libgomp, and so does every compiler
-except GCC on Linux.  `INDUCTOR_LAB_THREADS=openmp` keeps it too.
+`INDUCTOR_LAB_THREADS=team` asks for it.  It is for machines that are shared: on a quiet one it is a
+little slower, and where library calls alternate with kernels, libgomp's threads occupy a processor
+for some milliseconds after each call.  A kernel that uses more of OpenMP than parallel loops keeps
+libgomp, and so does every compiler except GCC on Linux.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from inductor_lab.compiler.runtime.toolchain.compiler_flags import Family
 TEXT = (Path(__file__).parent / "thread_team.h").read_text(encoding="utf-8")
 NAME = f"inductor_lab_team_{hashlib.sha256(TEXT.encode()).hexdigest()[:12]}.so"
 VARIABLE = "INDUCTOR_LAB_THREADS"
-OPENMP = "openmp"
+TEAM = "team"
 WRAPPED = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 _REGION = re.compile(r"^\s*#pragma omp parallel\b", re.MULTILINE)
 _OTHER = re.compile(
@@ -57,11 +59,15 @@ _LOADED: dict[str, Path | None] = {}
 long as the process."""
 
 
-def is_used(toolchain: Toolchain) -> bool:
-    """Are kernels of this toolchain linked to our threads?"""
+def is_possible(toolchain: Toolchain) -> bool:
+    """Can kernels of this toolchain be linked to our threads?"""
     joined = toolchain.openmp is not None and "libgomp" in toolchain.openmp.name
-    wanted = os.environ.get(VARIABLE, "") != OPENMP
-    return wanted and joined and toolchain.family.name == "gcc" and sys.platform == "linux"
+    return joined and toolchain.family.name == "gcc" and sys.platform == "linux"
+
+
+def is_used(toolchain: Toolchain) -> bool:
+    """Is it possible, and asked for?"""
+    return os.environ.get(VARIABLE) == TEAM and is_possible(toolchain)
 
 
 def flags(toolchain: Toolchain, text: str) -> list[str]:
