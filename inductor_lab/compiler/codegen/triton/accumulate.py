@@ -1,6 +1,7 @@
 """Prints reductions, scans and binary searches as lines of Triton.
 
     acc0 = lab.row_sum(t0)                                  a row that fits in one block
+    acc0, acc1 = lab.row_sums(t0, t1)                       two sums of a row
     acc0_block = acc0_block + t0                            a longer row, reduced after the loop
     acc0 = lab.row_sum(lab.of_all_parts(acc0_part, ...))    a row that several programs share
     acc0, acc0_before = lab.scan_sum(t0, acc0_before)       a scan of one block or several
@@ -9,7 +10,8 @@
 
 from __future__ import annotations
 
-from inductor_lab.compiler.codegen.tree.loop_tree import Accumulate, Init, Loop
+from inductor_lab.compiler.codegen.tree.loop_tree import Accumulate, Init, Loop, Stmt
+from inductor_lab.compiler.codegen.tree.visit import read_by
 from inductor_lab.compiler.codegen.triton.blocks import Cover, Row, power_of_2
 from inductor_lab.compiler.codegen.triton.expressions import Dims, Value
 from inductor_lab.compiler.codegen.triton.kernel_lines import Lines
@@ -130,15 +132,56 @@ class Accumulations(Lines):
 
     def _combine_parts(self, name: str, text: str) -> str:
         """Return a block with the result of each part of a shared row."""
+        own = self._bind(f"{name}_part", Value(text, frozenset("x")))
+        place, parts = self._exchange(name)
+        return f"lab.of_all_parts({own.text}, {place}, rpart, {parts})"
+
+    def _exchange(self, name: str) -> tuple[str, str]:
+        """Return where the parts of a shared row are published, and how they are read."""
         row, init = self.blocks.shared, self.inits[name]
         assert row is not None, "no row is shared"
-        own = self._bind(f"{name}_part", Value(text, frozenset("x")))
         first = row.parts * list(self.inits).index(name)
         place = f"exchange + {first}" if first else "exchange"
         if not is_int(self.blocks.xnumel, 1):
             place += f" + {self.blocks.words} * xindex"
         lanes, start = power_of_2(row.parts), literal(neutral(init.kind, init.dtype), init.dtype)
-        return f"lab.of_all_parts({own.text}, {place}, rpart, {row.parts}, {lanes}, {start})"
+        return place, f"{row.parts}, {lanes}, {start}"
+
+    # ---- two sums of one row -----------------------------------------------------------------
+
+    def _are_pair(self, one: Stmt, other: Stmt) -> bool:
+        """Are these two sums of the same row, which can be reduced together?"""
+        if not isinstance(one, Accumulate) or not isinstance(other, Accumulate):
+            return False
+        inits = self.inits[one.name], self.inits[other.name]
+        row, kept = self.row, self.blocks_kept
+        sums = all(init.kind == "sum" for init in inits) and inits[0].dtype == inits[1].dtype
+        now = not self.scanning and one.name not in kept and other.name not in kept
+        return sums and now and row is not None and one.name not in read_by((other,))
+
+    def _accumulate_pair(self, one: Accumulate, other: Accumulate) -> None:
+        row, names = self.row, (one.name, other.name)
+        assert row is not None, "an accumulator is updated outside a loop"
+        values = [self.text.value(stmt.value, typed=False) for stmt in (one, other)]
+        if any(value.number or value.dims != {"x", row.prefix} for value in values):
+            for stmt in (one, other):
+                self._accumulate(stmt)
+            return
+        blocks = [self._neutralized(self.inits[name], value, row)
+                  for name, value in zip(names, values, strict=True)]  # fmt: skip
+        self.origins = one.origins | other.origins
+        shared = row.cover is Cover.SHARED
+        found = [f"{name}_part" for name in names] if shared else list(names)
+        self._line(f"{', '.join(found)} = lab.row_sums({', '.join(blocks)})")
+        if shared:
+            places = [self._exchange(name) for name in names]
+            for part, (place, _) in zip(found, places, strict=True):
+                self._line(f"lab.publish_part({part}, {place}, rpart)")
+            for name, (place, read) in zip(names, places, strict=True):
+                parts = f"lab.published_parts({place}, {read})"
+                self._line(f"{name} = {FINISH['sum'].format(parts)}")
+        for name in names:
+            self.text.temps[name] = Value(name, frozenset("x"))
 
     # ---- searches ----------------------------------------------------------------------------
 

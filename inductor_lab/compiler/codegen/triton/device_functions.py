@@ -133,6 +133,17 @@ def row_sum(block):
 
 
 @triton.jit
+def _add_pairs(a, b, c, d):
+    return a + c, b + d
+
+
+@triton.jit
+def row_sums(block, other):
+    """Sums of the rows of two blocks: threads exchange their sums once for both."""
+    return tl.reduce((block, other), 1, _add_pairs, keep_dims=True)
+
+
+@triton.jit
 def row_prod(block):
     """Product of each row, in the dtype of the block."""
     return tl.reduce(block, 1, _multiply, keep_dims=True)
@@ -177,15 +188,23 @@ def row_argmin(block, at):
 
 
 @triton.jit
-def of_all_parts(value, place, part, parts, lanes, neutral):
-    """Wait for the results of all programs that share a row, and return them, [1, lanes].
+def publish_part(value, place, part):
+    """Store the result of one program of a shared row, [1, 1].
 
     A word at `place` has a float32 in its lower half, and a 1 in its upper half once it is written.
-    Initially, `place` holds zeros.  `lanes` is at most a warp: each warp waits for all the words.
+    Initially, `place` holds zeros.
     """
     word = (value.to(tl.int32, bitcast=True).to(tl.int64) & 0xFFFFFFFF) | (1 << 32)
     own = place + part + tl.full([1, 1], 0, tl.int32)
     tl.atomic_xchg(own, word, sem="relaxed")
+
+
+@triton.jit
+def published_parts(place, parts, lanes, neutral):
+    """Wait for the results of all programs that share a row, and return them, [1, lanes].
+
+    `lanes` is at most a warp: each warp waits for all the words.
+    """
     lane = tl.arange(0, lanes)[None, :]
     there = lane < parts
     waiting = tl.full([1, lanes], 1, tl.int64) << 32
@@ -193,6 +212,13 @@ def of_all_parts(value, place, part, parts, lanes, neutral):
     while tl.reduce((words >> 32).to(tl.int32), None, _and) == 0:
         words = tl.load(place + lane, there, waiting, volatile=True)
     return tl.where(there, words.to(tl.int32).to(tl.float32, bitcast=True), neutral)
+
+
+@triton.jit
+def of_all_parts(value, place, part, parts, lanes, neutral):
+    """Publish the result of a program, and return those of all programs of the row, [1, lanes]."""
+    publish_part(value, place, part)
+    return published_parts(place, parts, lanes, neutral)
 
 
 # ---- scans of the rows of a block: the values, and the carry into the next block -----------------

@@ -180,25 +180,37 @@ class Printer(Accumulations):
     # ---- statements --------------------------------------------------------------------------
 
     def _statements(self, body: tuple[Stmt, ...]) -> None:
-        for stmt in body:
-            if not isinstance(stmt, Loop):
-                self.origins = stmt.origins
-                self._check_positions(stmt)
-            match stmt:
-                case Let(temp, value):
+        for group in self._groups(body):
+            for stmt in group:
+                if not isinstance(stmt, Loop):
+                    self.origins = stmt.origins
+                    self._check_positions(stmt)
+            match group:
+                case (Let(temp, value),):
                     self.text.temps[temp.name] = self._bind(temp.name, self.text.value(value))
-                case Store():
+                case (Store() as stmt,):
                     self._store(stmt)
-                case Init(name):
+                case (Init(name) as stmt,):
                     self.inits[name] = stmt
-                case Local():
+                case (Local() as stmt,):
                     self._start_row(stmt)
-                case Accumulate():
+                case (Accumulate() as stmt,):
                     self._accumulate(stmt)
-                case When():
+                case (Accumulate() as one, Accumulate() as other):
+                    self._accumulate_pair(one, other)
+                case (When() as stmt,):
                     self._when(stmt)
-                case Loop():
+                case (Loop() as stmt,):
                     self._loop(stmt)
+
+    def _groups(self, body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, ...]]:
+        """Yield the statements, each alone, or two sums that are reduced together."""
+        at = 0
+        while at < len(body):
+            pair = body[at : at + 2]
+            group = pair if len(pair) == 2 and self._are_pair(*pair) else pair[:1]
+            yield group
+            at += len(group)
 
     def _when(self, when: When) -> None:
         mask = self._bind(f"{when.result.name}_mask", self.text.value(when.mask))
