@@ -10,6 +10,7 @@ Inductor: `CppPackedGemmTemplate` in `codegen/cpp_gemm_template.py`, with parts 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -23,47 +24,75 @@ from inductor_lab.compiler.runtime.memory import empty_strided_cpu
 from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
 
 NAME = "inductor_lab"
+KINDS = {torch.float32: "lab_floats", torch.bfloat16: "lab_bfloats"}
+"""The part of the header for each dtype."""
 _TEXT = """
-extern "C" LAB_EXPORT int64_t columns() { return lab_panel::known ? lab_panel::columns : 0; }
-extern "C" LAB_EXPORT void pack(const float* weight, float* packed, int64_t N, int64_t K) {
-    lab_pack_weight(weight, packed, N, K);
+extern "C" LAB_EXPORT int64_t KIND_columns() {
+    return KIND::known ? KIND::lanes * KIND::vectors : 0;
 }
-extern "C" LAB_EXPORT void product(
-    const float* x, int64_t x_stride, const float* packed, const float* bias, float* out,
-    int64_t M, int64_t N, int64_t K, int64_t threads) {
-    lab_product(x, x_stride, packed, bias, out, M, N, K, threads);
+extern "C" LAB_EXPORT int64_t KIND_step() { return KIND::step; }
+extern "C" LAB_EXPORT void KIND_pack(
+    const KIND::element* weight, KIND::element* packed, int64_t N, int64_t K) {
+    lab_pack_weight<KIND>(weight, packed, N, K);
+}
+extern "C" LAB_EXPORT void KIND_product(
+    const KIND::element* x, int64_t x_stride, const KIND::element* packed,
+    const KIND::element* bias, KIND::element* out, int64_t M, int64_t N, int64_t K,
+    int64_t threads) {
+    lab_product<KIND>(x, x_stride, packed, bias, out, M, N, K, threads);
 }
 """
 
 
+@dataclass(frozen=True)
+class Functions:
+    """The compiled functions for one dtype.
+
+    columns  of a panel; 0 if this processor has no vectors for the dtype
+    step     elements along k that are together in a panel
+    """
+
+    columns: int
+    step: int
+    pack: Any
+    product: Any
+
+
 @cache
-def _functions() -> Any:
-    """The compiled functions; None if this machine has no compiler, or no vectors that it knows."""
-    lines = _TEXT.strip().splitlines()
+def _functions(dtype: torch.dtype) -> Functions | None:
+    """None without a compiler, or if nothing is known for this dtype on this machine."""
+    if dtype not in KINDS:
+        return None
+    lines = _TEXT.replace("KIND", KINDS[dtype]).strip().splitlines()
     unit = Code.of(Line(text) for text in (*header_lines(lines), "", *lines))
     try:
-        functions = build_library(unit, "product").handle
+        library = build_library(unit, "product").handle
     except (LabError, OSError):
         return None
+    columns, step, pack, product = (getattr(library, f"{KINDS[dtype]}_{name}")
+                                    for name in ("columns", "step", "pack", "product"))  # fmt: skip
     address, number = ctypes.c_void_p, ctypes.c_int64
-    functions.columns.restype = number
-    functions.pack.argtypes = (address, address, number, number)
-    functions.product.argtypes = (address, number, address, address, address, *[number] * 4)
-    functions.pack.restype = functions.product.restype = None
-    return functions if functions.columns() else None
+    columns.restype = step.restype = number
+    pack.argtypes = (address, address, number, number)
+    product.argtypes = (address, number, address, address, address, *[number] * 4)
+    pack.restype = product.restype = None
+    found = Functions(columns(), step(), pack, product)
+    return found if found.columns else None
 
 
 def knows(dtype: torch.dtype) -> bool:
     """Does it multiply matrices of this dtype on this machine?"""
-    return dtype is torch.float32 and _functions() is not None
+    return _functions(dtype) is not None
 
 
 def pack(weight: torch.Tensor, rows: int) -> torch.Tensor:
     """The panels of a contiguous weight, flat; the order does not depend on `rows`."""
-    functions = _functions()
+    functions = _functions(weight.dtype)
+    assert functions is not None, "see `knows`"
     count, depth = weight.shape
-    width = functions.columns()
-    packed = torch.empty(-(-count // width) * width * depth, dtype=weight.dtype)
+    panels, pairs = -(-count // functions.columns), -(-depth // functions.step)
+    size = panels * functions.columns * pairs * functions.step
+    packed = torch.empty(size, dtype=weight.dtype)
     functions.pack(weight.data_ptr(), packed.data_ptr(), count, depth)
     return packed
 
@@ -72,14 +101,16 @@ def multiply(
     x: torch.Tensor, packed: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
     """Return `x @ weight.t() + bias`; of `weight` only the shape is used."""
+    functions = _functions(x.dtype)
+    assert functions is not None, "see `knows`"
     count, depth = weight.shape
     rows = x.shape[0]
     if x.stride(1) != 1:
         x = x.contiguous()
-    out: torch.Tensor = empty_strided_cpu((rows, count), (count, 1), torch.float32)
+    out: torch.Tensor = empty_strided_cpu((rows, count), (count, 1), x.dtype)
     begin = None if bias is None else bias.data_ptr()
-    _functions().product(x.data_ptr(), x.stride(0), packed.data_ptr(), begin, out.data_ptr(),
-                         rows, count, depth, torch.get_num_threads())  # fmt: skip
+    functions.product(x.data_ptr(), x.stride(0), packed.data_ptr(), begin, out.data_ptr(),
+                      rows, count, depth, torch.get_num_threads())  # fmt: skip
     return out
 
 

@@ -1,4 +1,4 @@
-// Matrix products with a packed weight: result = x weight^T + bias, in float32.
+// Matrix products with a packed weight: result = x weight^T + bias, in float32 or bfloat16.
 //
 // A weight of N rows is packed in panels of `columns` rows, whose elements for one k are adjacent.
 // A tile of the result, `rows` x `columns`, stays in registers while k runs: for each k a row of the
@@ -9,118 +9,172 @@
 //      x    [ k ........ ]      A part of the panel, `depth` deep, stays in the cache while all tiles
 //    rows   [ tile       ]      of the block are computed with it.
 
-//@ lab_panel
+//@ lab_floats
+// What a tile does with float32.  `known` says whether this processor has vectors for it.
 #include <stdint.h>
 #include <string.h>
 #if defined(__AVX512F__)
 #include <immintrin.h>
-struct lab_panel {
+struct lab_floats {
+    typedef float element;
     typedef __m512 vector;
-    enum { lanes = 16, vectors = 4, rows = 6 };
-    static inline vector all(float x) { return _mm512_set1_ps(x); }
+    enum { known = 1, lanes = 16, vectors = 4, rows = 6, step = 1, depth = 256 };
+    static inline vector across(const float* x, int64_t) { return _mm512_set1_ps(*x); }
     static inline vector load(const float* from) { return _mm512_loadu_ps(from); }
+    static inline vector sums(const float* from) { return _mm512_loadu_ps(from); }
     static inline void store(float* to, vector x) { _mm512_storeu_ps(to, x); }
     static inline vector fma(vector a, vector b, vector c) { return _mm512_fmadd_ps(a, b, c); }
-    enum { columns = lanes * vectors, depth = 384, known = 1 };
+    static inline vector add(vector a, vector b) { return _mm512_add_ps(a, b); }
+    static inline float number(float x) { return x; }
 };
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
-struct lab_panel {
+struct lab_floats {
+    typedef float element;
     typedef __m256 vector;
-    enum { lanes = 8, vectors = 2, rows = 6 };
-    static inline vector all(float x) { return _mm256_set1_ps(x); }
+    enum { known = 1, lanes = 8, vectors = 2, rows = 6, step = 1, depth = 256 };
+    static inline vector across(const float* x, int64_t) { return _mm256_set1_ps(*x); }
     static inline vector load(const float* from) { return _mm256_loadu_ps(from); }
+    static inline vector sums(const float* from) { return _mm256_loadu_ps(from); }
     static inline void store(float* to, vector x) { _mm256_storeu_ps(to, x); }
     static inline vector fma(vector a, vector b, vector c) { return _mm256_fmadd_ps(a, b, c); }
-    enum { columns = lanes * vectors, depth = 512, known = 1 };
+    static inline vector add(vector a, vector b) { return _mm256_add_ps(a, b); }
+    static inline float number(float x) { return x; }
 };
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
-struct lab_panel {
+struct lab_floats {
+    typedef float element;
     typedef float32x4_t vector;
-    enum { lanes = 4, vectors = 4, rows = 6 };
-    static inline vector all(float x) { return vdupq_n_f32(x); }
+    enum { known = 1, lanes = 4, vectors = 4, rows = 6, step = 1, depth = 256 };
+    static inline vector across(const float* x, int64_t) { return vdupq_n_f32(*x); }
     static inline vector load(const float* from) { return vld1q_f32(from); }
+    static inline vector sums(const float* from) { return vld1q_f32(from); }
     static inline void store(float* to, vector x) { vst1q_f32(to, x); }
     static inline vector fma(vector a, vector b, vector c) { return vfmaq_f32(c, a, b); }
-    enum { columns = lanes * vectors, depth = 512, known = 1 };
+    static inline vector add(vector a, vector b) { return vaddq_f32(a, b); }
+    static inline float number(float x) { return x; }
 };
 #else
-struct lab_panel {
+struct lab_floats {
+    typedef float element;
     typedef float vector;
-    enum { lanes = 1, vectors = 1, rows = 1 };
-    static inline vector all(float x) { return x; }
+    enum { known = 0, lanes = 1, vectors = 1, rows = 1, step = 1, depth = 512 };
+    static inline vector across(const float* x, int64_t) { return *x; }
     static inline vector load(const float* from) { return *from; }
+    static inline vector sums(const float* from) { return *from; }
     static inline void store(float* to, vector x) { *to = x; }
     static inline vector fma(vector a, vector b, vector c) { return a * b + c; }
-    enum { columns = 1, depth = 512, known = 0 };
+    static inline vector add(vector a, vector b) { return a + b; }
+    static inline float number(float x) { return x; }
+};
+#endif
+
+//@ lab_bfloats
+// The same for bfloat16: an instruction multiplies pairs (two k), and adds them in float32.  The sums
+// are rounded once, so a tile is as deep as the product.
+#if defined(__AVX512BF16__) && defined(__AVX512F__)
+struct lab_bfloats {
+    typedef uint16_t element;
+    typedef __m512 vector;
+    enum { known = 1, lanes = 16, vectors = 4, rows = 6, step = 2, depth = 1 << 30 };
+    static inline vector across(const uint16_t* x, int64_t left) {
+        int32_t pair = *x;
+        if (left > 1) memcpy(&pair, x, sizeof(pair));
+        return (vector)_mm512_set1_epi32(pair);
+    }
+    static inline vector load(const uint16_t* from) { return _mm512_loadu_ps((const float*)from); }
+    static inline vector sums(const float* from) { return _mm512_loadu_ps(from); }
+    static inline void store(uint16_t* to, vector x) {
+        _mm256_storeu_si256((__m256i*)to, (__m256i)_mm512_cvtneps_pbh(x));
+    }
+    static inline vector fma(vector a, vector b, vector c) {
+        return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+    }
+    static inline vector add(vector a, vector b) { return _mm512_add_ps(a, b); }
+    static inline float number(uint16_t x) {
+        const uint32_t bits = (uint32_t)x << 16;
+        float value;
+        memcpy(&value, &bits, sizeof(value));
+        return value;
+    }
+};
+#else
+struct lab_bfloats : lab_floats {
+    enum { known = 0 };
 };
 #endif
 
 //@ lab_pack_weight
-// weight[N][K] -> packed[panel][k][column]; columns behind the last one are zero.
-static inline void lab_pack_weight(const float* weight, float* packed, int64_t N, int64_t K) {
-    const int64_t width = lab_panel::columns;
+// weight[N][K] -> packed[panel][k][column], where `step` adjacent k of a column are together.  What
+// is behind the last column and the last k is zero.
+template <class T>
+static inline void lab_pack_weight(const typename T::element* weight, typename T::element* packed,
+                                   int64_t N, int64_t K) {
+    const int64_t width = T::lanes * T::vectors, step = T::step, deep = (K + step - 1) / step * step;
     #pragma omp parallel for
     for (int64_t panel = 0; panel < (N + width - 1) / width; panel++) {
-        float* to = packed + panel * width * K;
-        for (int64_t k = 0; k < K; k++)
+        typename T::element* to = packed + panel * width * deep;
+        for (int64_t k = 0; k < deep; k++)
             for (int64_t j = 0; j < width; j++) {
-                int64_t n = panel * width + j;
-                to[k * width + j] = n < N ? weight[n * K + k] : 0.0f;
+                const int64_t n = panel * width + j;
+                to[(k / step * width + j) * step + k % step] = n < N && k < K ? weight[n * K + k] : 0;
             }
     }
 }
 
 //@ lab_product_tile
-// out[row][column] += x[row][k] * panel[k][column]; `begin` holds what the sum begins with, one
-// number for each column, or is null: then it begins with what `out` holds.
-template <int rows>
-static inline void lab_product_tile(const float* x, int64_t x_stride, const float* panel, int64_t K,
-                                    const float* begin, float* out, int64_t out_stride) {
-    enum { lanes = lab_panel::lanes, vectors = lab_panel::vectors };
-    lab_panel::vector sums[rows][vectors];
+// out[row][column] = begin[column] + x[row] panel[column]; `out` is added to it if there is `more`
+// in it.  So a long sum is one of shorter sums, which are more exact.
+template <class T, int rows>
+static inline void lab_product_tile(const typename T::element* x, int64_t x_stride,
+                                    const typename T::element* panel, int64_t K, bool more,
+                                    const float* begin, typename T::element* out,
+                                    int64_t out_stride) {
+    enum { lanes = T::lanes, vectors = T::vectors, step = T::step };
+    typename T::vector sums[rows][vectors];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++)
-            sums[r][v] = lab_panel::load((begin ? begin : out + r * out_stride) + v * lanes);
-    for (int64_t k = 0; k < K; k++) {
-        lab_panel::vector across[vectors];
+            sums[r][v] = T::sums(begin + v * lanes);
+    for (int64_t k = 0; k < K; k += step) {
+        typename T::vector across[vectors];
         for (int v = 0; v < vectors; v++)
-            across[v] = lab_panel::load(panel + k * lab_panel::columns + v * lanes);
+            across[v] = T::load(panel + (k / step * vectors + v) * lanes * step);
         for (int r = 0; r < rows; r++) {
-            lab_panel::vector one = lab_panel::all(x[r * x_stride + k]);
-            for (int v = 0; v < vectors; v++)
-                sums[r][v] = lab_panel::fma(one, across[v], sums[r][v]);
+            const typename T::vector one = T::across(x + r * x_stride + k, K - k);
+            for (int v = 0; v < vectors; v++) sums[r][v] = T::fma(one, across[v], sums[r][v]);
         }
     }
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++)
-            lab_panel::store(out + r * out_stride + v * lanes, sums[r][v]);
+        for (int v = 0; v < vectors; v++) {
+            typename T::element* to = out + r * out_stride + v * lanes;
+            T::store(to, more ? T::add(sums[r][v], T::sums((const float*)to)) : sums[r][v]);
+        }
 }
 
 //@ lab_product_rows
-// A tile of `count` rows, at most lab_panel::rows.
-template <int rows>
-static inline void lab_product_rows(int64_t count, const float* x, int64_t x_stride,
-                                    const float* panel, int64_t K, const float* begin, float* out,
-                                    int64_t out_stride) {
-    if (count == rows)
-        lab_product_tile<rows>(x, x_stride, panel, K, begin, out, out_stride);
-    else
-        lab_product_rows<rows - 1>(count, x, x_stride, panel, K, begin, out, out_stride);
-}
-template <>
-inline void lab_product_rows<0>(int64_t, const float*, int64_t, const float*, int64_t,
-                                const float*, float*, int64_t) {}
+// A tile of `count` rows, at most `rows`.
+template <class T, int rows> struct lab_product_rows {
+    template <class... Arguments> static inline void tile(int64_t count, Arguments... given) {
+        if (count == rows) lab_product_tile<T, rows>(given...);
+        else lab_product_rows<T, rows - 1>::tile(count, given...);
+    }
+};
+template <class T> struct lab_product_rows<T, 0> {
+    template <class... Arguments> static inline void tile(int64_t, Arguments...) {}
+};
 
 //@ lab_product
 #include <atomic>
 // out[M][N] = x[M][K] weight^T + bias; `bias` may be null.  `threads` share the work.
-static inline void lab_product(const float* x, int64_t x_stride, const float* packed,
-                               const float* bias, float* out, int64_t M, int64_t N, int64_t K,
+template <class T>
+static inline void lab_product(const typename T::element* x, int64_t x_stride,
+                               const typename T::element* packed, const typename T::element* bias,
+                               typename T::element* out, int64_t M, int64_t N, int64_t K,
                                int64_t threads) {
-    const int64_t width = lab_panel::columns, tile = lab_panel::rows, depth = lab_panel::depth;
-    const int64_t panels = (N + width - 1) / width;
+    enum { columns = T::lanes * T::vectors };
+    const int64_t width = columns, tile = T::rows, step = T::step, depth = T::depth;
+    const int64_t panels = (N + width - 1) / width, deep = (K + step - 1) / step * step;
     int64_t block = 22 * tile;  // rows of x that stay in the cache
     while (block > 4 * tile && panels * ((M + block - 1) / block) < 4 * threads) block -= tile;
     const int64_t tasks = panels * ((M + block - 1) / block);
@@ -129,24 +183,24 @@ static inline void lab_product(const float* x, int64_t x_stride, const float* pa
     for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
         const int64_t n = task % panels * width, first = task / panels * block;
         const int64_t end = first + block < M ? first + block : M;
-        float begin[lab_panel::columns] = {}, edge[lab_panel::rows * lab_panel::columns];
         const bool whole = n + width <= N;
-        const int64_t count = whole ? width : N - n;
-        if (bias) memcpy(begin, bias + n, count * sizeof(float));
+        const int64_t count = whole ? width : N - n, bytes = count * sizeof(*out);
+        float begin[columns] = {};
+        const float nothing[columns] = {};
+        typename T::element edge[T::rows * columns];
+        for (int64_t j = 0; bias && j < count; j++) begin[j] = T::number(bias[n + j]);
         for (int64_t k = 0; k < K; k += depth) {
-            const int64_t deep = k + depth < K ? depth : K - k;
+            const int64_t part = k + depth < K ? depth : K - k;
             for (int64_t m = first; m < end; m += tile) {
                 const int64_t rows = m + tile < end ? tile : end - m;
-                float* to = whole ? out + m * N + n : edge;
-                if (!whole && k)
-                    for (int64_t r = 0; r < rows; r++)
-                        memcpy(edge + r * width, out + (m + r) * N + n, count * sizeof(float));
-                lab_product_rows<lab_panel::rows>(rows, x + m * x_stride + k, x_stride,
-                                                  packed + n * K + k * width, deep,
-                                                  k ? nullptr : begin, to, whole ? N : width);
-                if (!whole)
-                    for (int64_t r = 0; r < rows; r++)
-                        memcpy(out + (m + r) * N + n, edge + r * width, count * sizeof(float));
+                typename T::element* to = whole ? out + m * N + n : edge;
+                for (int64_t r = 0; !whole && k && r < rows; r++)
+                    memcpy(edge + r * width, out + (m + r) * N + n, bytes);
+                lab_product_rows<T, T::rows>::tile(rows, x + m * x_stride + k, x_stride,
+                                                   packed + n * deep + k * width, part, k > 0,
+                                                   k ? nothing : begin, to, whole ? N : width);
+                for (int64_t r = 0; !whole && r < rows; r++)
+                    memcpy(out + (m + r) * N + n, edge + r * width, bytes);
             }
         }
     }
