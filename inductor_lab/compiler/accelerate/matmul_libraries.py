@@ -45,7 +45,7 @@ from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.torch_door.torch_api import without_modes
 
 ONEDNN = "mkldnn._linear_pointwise.default"
-SMALLEST = 20_000_000
+SMALLEST = 8_000_000
 """With fewer floating-point operations, the choice does not matter.  The limits in this file are
 chosen.  The products are measured on the user's machine."""
 OPERATIONS_A_BYTE = 5
