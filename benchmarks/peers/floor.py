@@ -2,9 +2,9 @@
 
 The products (matrix products, convolutions, attention) are recorded while the model runs in eager
 mode.  Each distinct one is then timed alone with torch, inductor_lab and OpenVINO (if it is
-installed), with its weights as constants.  The floor is the sum of the best times, plus the bytes of the model's own
-arguments and results at the speed of a copy.  No system has to reach it, because a step between two
-products takes time too.
+installed), with its weights as constants.  The floor is the sum of the best times, plus the bytes
+of the model's own arguments and results at the speed of a copy.  No system has to reach it, because
+a step between two products takes time too.
 """
 
 from __future__ import annotations
