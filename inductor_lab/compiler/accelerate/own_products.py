@@ -24,7 +24,7 @@ from inductor_lab.compiler.runtime.memory import empty_strided_cpu
 from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
 
 NAME = "inductor_lab"
-KINDS = {torch.float32: "lab_floats", torch.bfloat16: "lab_bfloats"}
+KINDS = {torch.float32: "lab_tiles_of_floats", torch.bfloat16: "lab_tiles_of_bfloats"}
 """The part of the header for each dtype."""
 _TEXT = """
 extern "C" LAB_EXPORT int64_t KIND_columns() {
@@ -39,7 +39,7 @@ extern "C" LAB_EXPORT void KIND_product(
     const KIND::element* x, int64_t x_stride, const KIND::element* packed,
     const KIND::element* bias, KIND::element* out, int64_t M, int64_t N, int64_t K,
     int64_t threads) {
-    lab_product<KIND>(x, x_stride, packed, bias, out, M, N, K, threads);
+    lab_packed_product<KIND>(x, x_stride, packed, bias, out, M, N, K, threads);
 }
 """
 

@@ -9,13 +9,13 @@
 //      x    [ k ........ ]      A part of the panel, `depth` deep, stays in the cache while all tiles
 //    rows   [ tile       ]      of the block are computed with it.
 
-//@ lab_floats
+//@ lab_tiles_of_floats
 // What a tile does with float32.  `known` says whether this processor has vectors for it.
 #include <stdint.h>
 #include <string.h>
 #if defined(__AVX512F__)
 #include <immintrin.h>
-struct lab_floats {
+struct lab_tiles_of_floats {
     typedef float element;
     typedef __m512 vector;
     enum { known = 1, lanes = 16, vectors = 4, rows = 6, step = 1, depth = 256 };
@@ -29,7 +29,7 @@ struct lab_floats {
 };
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
-struct lab_floats {
+struct lab_tiles_of_floats {
     typedef float element;
     typedef __m256 vector;
     enum { known = 1, lanes = 8, vectors = 2, rows = 6, step = 1, depth = 256 };
@@ -43,7 +43,7 @@ struct lab_floats {
 };
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
-struct lab_floats {
+struct lab_tiles_of_floats {
     typedef float element;
     typedef float32x4_t vector;
     enum { known = 1, lanes = 4, vectors = 4, rows = 6, step = 1, depth = 256 };
@@ -56,7 +56,7 @@ struct lab_floats {
     static inline float number(float x) { return x; }
 };
 #else
-struct lab_floats {
+struct lab_tiles_of_floats {
     typedef float element;
     typedef float vector;
     enum { known = 0, lanes = 1, vectors = 1, rows = 1, step = 1, depth = 512 };
@@ -70,11 +70,11 @@ struct lab_floats {
 };
 #endif
 
-//@ lab_bfloats
+//@ lab_tiles_of_bfloats
 // The same for bfloat16: an instruction multiplies pairs (two k), and adds them in float32.  The sums
 // are rounded once, so a tile is as deep as the product.
 #if defined(__AVX512BF16__) && defined(__AVX512F__)
-struct lab_bfloats {
+struct lab_tiles_of_bfloats {
     typedef uint16_t element;
     typedef __m512 vector;
     enum { known = 1, lanes = 16, vectors = 4, rows = 6, step = 2, depth = 1 << 30 };
@@ -100,7 +100,7 @@ struct lab_bfloats {
     }
 };
 #else
-struct lab_bfloats : lab_floats {
+struct lab_tiles_of_bfloats : lab_tiles_of_floats {
     enum { known = 0 };
 };
 #endif
@@ -164,11 +164,11 @@ template <class T> struct lab_product_rows<T, 0> {
     template <class... Arguments> static inline void tile(int64_t, Arguments...) {}
 };
 
-//@ lab_product
+//@ lab_packed_product
 #include <atomic>
 // out[M][N] = x[M][K] weight^T + bias; `bias` may be null.  `threads` share the work.
 template <class T>
-static inline void lab_product(const typename T::element* x, int64_t x_stride,
+static inline void lab_packed_product(const typename T::element* x, int64_t x_stride,
                                const typename T::element* packed, const typename T::element* bias,
                                typename T::element* out, int64_t M, int64_t N, int64_t K,
                                int64_t threads) {
