@@ -70,7 +70,8 @@ def test_equal_kernels_have_separate_times() -> None:
     measured = lab.inspect(layers, torch.randn(64, 64), torch.randn(64, 64)).measure(0)
     times = measured.graphs[0].forward.times
     assert [took.generated for took in times] == [False, True] * 3
-    assert len({took.seconds for took in times}) == 6
+    # two calls can take the same number of nanoseconds, but not all three
+    assert all(len({took.seconds for took in times[first::2]}) > 1 for first in (0, 1))
 
 
 def test_timers_are_removed_after_a_measurement(measured) -> None:
