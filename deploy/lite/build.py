@@ -14,16 +14,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from importlib.util import find_spec
+import venv
 from pathlib import Path
 from typing import Any
 
 from deploy import labextension
 from deploy.lite.contents import write_contents
-from deploy.lite.pyodide import KERNEL, gather
+from deploy.lite.pyodide import KERNEL, Missing, gather
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+PACKAGES = ("jupyterlite-core", "jupyterlite-pyodide-kernel", "jupyter-server")
 EXTENSION = "@jupyterlite/pyodide-kernel-extension"
 WORKER = (
     ("enableCache=!1", "enableCache=!0"),
@@ -41,22 +42,42 @@ def build(into: Path, cache: Path, wheel: Path | None = None) -> None:
         work = Path(temporary)
         labextension.install(work / "environment")
         write_contents(work / "contents", cache)
+        own = environment(cache)
         packages = gather(work / "lite" / "static" / "pyodide", cache,
-                          [*_of_the_kernel(), wheel or _own_wheel(work)])  # fmt: skip
+                          [*_of_the_kernel(own), wheel or _own_wheel(work)])  # fmt: skip
         _write_settings(work / "lite" / "jupyter-lite.json", packages)
-        _jupyterlite(work, into)
+        _jupyterlite(own, work, into)
     shutil.copy(HERE / "start.html", into)
     _keep_files(into)
 
 
-def _of_the_kernel() -> list[Path]:
-    folder = _extension() / "static" / "pypi"
+def environment(cache: Path) -> Path:
+    """An environment with JupyterLite, made once.
+
+    It is separate, because the kernel's extension for JupyterLite causes an error in a JupyterLab
+    of the same environment.
+    """
+    made = cache / "environment"
+    done = made / "installed"
+    if not done.exists():
+        venv.create(made, with_pip=True, clear=True)
+        command = [made / "bin" / "python", "-m", "pip", "install", "--quiet",
+                   "-c", ROOT / "constraints.txt", *PACKAGES]  # fmt: skip
+        installed = subprocess.run(command, capture_output=True, text=True)
+        if installed.returncode:
+            raise Missing(installed.stderr.strip()[-500:])
+        done.touch()
+    return made
+
+
+def _of_the_kernel(own: Path) -> list[Path]:
+    folder = _extension(own) / "static" / "pypi"
     return sorted(path for path in folder.glob("*.whl") if path.name.startswith(KERNEL))
 
 
-def _extension() -> Path:
-    """The folder of the kernel's JupyterLab extension in this environment."""
-    return Path(sys.prefix) / "share" / "jupyter" / "labextensions" / EXTENSION
+def _extension(own: Path) -> Path:
+    """The folder of the kernel's JupyterLab extension in an environment."""
+    return own / "share" / "jupyter" / "labextensions" / EXTENSION
 
 
 def _own_wheel(work: Path) -> Path:
@@ -86,8 +107,8 @@ def _write_settings(path: Path, packages: list[str]) -> None:
     path.write_text(json.dumps(settings, indent=1), encoding="utf-8")
 
 
-def _jupyterlite(work: Path, into: Path) -> None:
-    extensions = [_extension(), work / "environment/share/jupyter/labextensions/inductor-lab"]
+def _jupyterlite(own: Path, work: Path, into: Path) -> None:
+    extensions = [_extension(own), work / "environment/share/jupyter/labextensions/inductor-lab"]
     config = {
         "LiteBuildConfig": {
             "ignore_sys_prefix": ["federated_extensions"],
@@ -98,8 +119,9 @@ def _jupyterlite(work: Path, into: Path) -> None:
         }
     }
     (work / "lite" / "jupyter_lite_config.json").write_text(json.dumps(config), encoding="utf-8")
-    command = [sys.executable, "-m", "jupyterlite_core", "build", "--lite-dir", work / "lite",
-               "--contents", work / "contents", "--output-dir", into]  # fmt: skip
+    command = [own / "bin" / "python", "-m", "jupyterlite_core", "build",
+               "--lite-dir", work / "lite", "--contents", work / "contents",
+               "--output-dir", into]  # fmt: skip
     done = subprocess.run(command, cwd=work / "lite", capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
@@ -125,8 +147,6 @@ def main() -> int:
     parser.add_argument("--into", type=Path, default=ROOT / "build" / "site" / "html" / "lite")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "lite")
     given = parser.parse_args()
-    if find_spec("jupyterlite_core") is None:
-        parser.error("no JupyterLite: pip install 'inductor-lab[lite]'")
     build(given.into.resolve(), given.cache.resolve())
     size = sum(path.stat().st_size for path in given.into.rglob("*") if path.is_file())
     print(f"{given.into}/start.html  {size / 1e6:.0f} MB")

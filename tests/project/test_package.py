@@ -106,7 +106,7 @@ def test_conda_takes_what_pip_takes() -> None:
     options = [part for part in parts if part.startswith("-")]
     assert options == ["-c constraints.txt", "-e .[test]"]
     extras = PROJECT["project"]["optional-dependencies"]
-    assert "inductor_lab[classroom,docs,lite,mcp,models,notebook,shell]" in extras["test"]
+    assert "inductor_lab[classroom,docs,mcp,models,notebook,shell]" in extras["test"]
     assert not {part for part in parts if name_in(part) in {"torch", "numpy", "triton"}}
 
 
