@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 import inductor_lab as lab
+from benchmarks.peers.systems import openvino_call
 from benchmarks.peers.workloads import Work
 
 aten = torch.ops.aten
@@ -103,18 +104,9 @@ def _in_openvino(
 ) -> Callable[[], Any] | None:
     """The product in OpenVINO; None if it is not installed or cannot convert it."""
     try:
-        import openvino as ov
-
         single = tree_map_only(torch.Tensor, torch.Tensor.float, values)
         product.given = tree_map_only(torch.Tensor, torch.Tensor.float, product.given)
-        with torch.no_grad():
-            converted = ov.convert_model(torch.export.export(product, single))
-        hint = "bf16" if work.dtype == torch.bfloat16 else "f32"
-        settings = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": threads,
-                    "PERFORMANCE_HINT": "LATENCY"}  # fmt: skip
-        request = ov.compile_model(converted, "CPU", settings).create_infer_request()
-        given = [value.numpy() for value in single]
-        return lambda: request.infer(given, share_inputs=True, share_outputs=True)[0]
+        return openvino_call(product, single, work.dtype, threads)
     except Exception:
         return None
 

@@ -89,10 +89,11 @@ def _exact(work: Work, threads: int) -> Call:
     torch.set_num_threads(threads)
     module, args = work.made()
     wide = tuple(a.double() if a.is_floating_point() else a for a in args)
+    module.double()
 
     def call() -> Any:
         with torch.no_grad():
-            return module.double()(*wide)
+            return module(*wide)
 
     return call
 
@@ -111,14 +112,20 @@ def _xla(work: Work, threads: int) -> Call:
 
 
 def _openvino(work: Work, threads: int) -> Call:
+    module, args = work.made(torch.float32)
+    return openvino_call(module, args, work.dtype, threads)
+
+
+def openvino_call(
+    module: torch.nn.Module, args: tuple[torch.Tensor, ...], dtype: torch.dtype, threads: int
+) -> Call:
+    """A call of a float32 module in OpenVINO, which computes in `dtype`."""
     import openvino as ov
 
-    module, args = work.made(torch.float32)
     with torch.no_grad():
         converted = ov.convert_model(torch.export.export(module, args))
-    hint = "bf16" if work.dtype == torch.bfloat16 else "f32"
     settings = {
-        "INFERENCE_PRECISION_HINT": hint,
+        "INFERENCE_PRECISION_HINT": "bf16" if dtype == torch.bfloat16 else "f32",
         "INFERENCE_NUM_THREADS": threads,
         "PERFORMANCE_HINT": "LATENCY",
     }

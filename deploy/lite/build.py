@@ -20,7 +20,7 @@ from typing import Any
 
 from deploy import labextension
 from deploy.lite.contents import write_contents
-from deploy.lite.pyodide import KERNEL, Missing, gather
+from deploy.lite.pyodide import KERNEL, download, gather
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -52,7 +52,7 @@ def build(into: Path, cache: Path, wheel: Path | None = None) -> None:
 
 
 def environment(cache: Path) -> Path:
-    """An environment with JupyterLite, made once.
+    """An environment with JupyterLite, made once.  Raises Missing.
 
     It is separate, because the kernel's extension for JupyterLite causes an error in a JupyterLab
     of the same environment.
@@ -61,11 +61,8 @@ def environment(cache: Path) -> Path:
     done = made / "installed"
     if not done.exists():
         venv.create(made, with_pip=True, clear=True)
-        command = [made / "bin" / "python", "-m", "pip", "install", "--quiet",
-                   "-c", ROOT / "constraints.txt", *PACKAGES]  # fmt: skip
-        installed = subprocess.run(command, capture_output=True, text=True)
-        if installed.returncode:
-            raise Missing(installed.stderr.strip()[-500:])
+        download([str(made / "bin" / "python"), "-m", "pip", "install", "--quiet",
+                  "-c", str(ROOT / "constraints.txt"), *PACKAGES], cache)  # fmt: skip
         done.touch()
     return made
 

@@ -94,7 +94,7 @@ def _core(cache: Path) -> dict[str, bytes]:
     """By name: the files of the npm package."""
     path = cache / f"pyodide-{VERSION}.tgz"
     if not path.exists():
-        _run(["npm", "pack", "--silent", f"pyodide@{VERSION}"], cache)
+        download(["npm", "pack", "--silent", f"pyodide@{VERSION}"], cache)
     with tarfile.open(path) as opened:
         return {
             Path(member.name).name: found.read()
@@ -144,11 +144,11 @@ def _downloaded(wanted: list[str], folder: Path, *options: str) -> list[Path]:
     if not list(folder.glob("*.whl")):
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *options,
                "--only-binary=:all:", "--dest", str(folder), *wanted]  # fmt: skip
-        _run(pip, folder.parent)
+        download(pip, folder.parent)
     return sorted(folder.glob("*.whl"))
 
 
-def _run(command: list[str], folder: Path) -> None:
+def download(command: list[str], folder: Path) -> None:
     """Run a command that downloads; raises Missing if it cannot."""
     try:
         subprocess.run(command, cwd=folder, check=True, capture_output=True)

@@ -81,7 +81,7 @@ class Toolchain:
     def identity(self) -> str:
         """Everything that a compiled library depends on, except its source text."""
         said = (*self.command, self.version, *map(_script, self.command))
-        threads = thread_team.NAME if thread_team.is_used(self) else ""
+        threads = thread_team.name() if thread_team.is_used(self) else ""
         parts = (*said, *self.flags, str(self.openmp), threads, cpu_identity())
         return "\n".join(parts)
 

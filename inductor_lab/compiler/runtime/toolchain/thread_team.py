@@ -19,6 +19,7 @@ import re
 import sys
 import threading
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,8 +27,6 @@ from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.runtime.cache.kernel_cache import usable_cache
 from inductor_lab.compiler.runtime.toolchain.compiler_flags import Family
 
-TEXT = (Path(__file__).parent / "thread_team.h").read_text(encoding="utf-8")
-NAME = f"inductor_lab_team_{hashlib.sha256(TEXT.encode()).hexdigest()[:12]}.so"
 VARIABLE = "INDUCTOR_LAB_THREADS"
 TEAM = "team"
 WRAPPED = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
@@ -59,6 +58,18 @@ _LOADED: dict[str, Path | None] = {}
 long as the process."""
 
 
+@cache
+def source() -> str:
+    """The text of the library."""
+    return (Path(__file__).parent / "thread_team.h").read_text(encoding="utf-8")
+
+
+@cache
+def name() -> str:
+    """The name of the library, by which kernels find it."""
+    return f"inductor_lab_team_{hashlib.sha256(source().encode()).hexdigest()[:12]}.so"
+
+
 def is_possible(toolchain: Toolchain) -> bool:
     """Can kernels of this toolchain be linked to our threads?"""
     joined = toolchain.openmp is not None and "libgomp" in toolchain.openmp.name
@@ -75,7 +86,7 @@ def flags(toolchain: Toolchain, text: str) -> list[str]:
     library = loaded_for(toolchain, text)
     if library is None:
         return []
-    return [*(f"-Wl,--wrap={name}" for name in WRAPPED), str(library)]
+    return [*(f"-Wl,--wrap={function}" for function in WRAPPED), str(library)]
 
 
 def loaded_for(toolchain: Toolchain, text: str) -> Path | None:
@@ -96,14 +107,14 @@ def loaded_for(toolchain: Toolchain, text: str) -> Path | None:
 
 def _load(toolchain: Toolchain) -> Path | None:
     def build(folder: Path) -> None:
-        source = folder / "thread_team.cpp"
-        source.write_text(TEXT, encoding="utf-8")
-        attempt = toolchain.compile(source, folder / NAME, more=(f"-Wl,-soname,{NAME}",))
+        file = folder / "thread_team.cpp"
+        file.write_text(source(), encoding="utf-8")
+        attempt = toolchain.compile(file, folder / name(), more=(f"-Wl,-soname,{name()}",))
         if attempt.status != 0:
             raise OSError(attempt.output)
 
     try:
-        path = usable_cache().entry((TEXT, toolchain.identity), build) / NAME
+        path = usable_cache().entry((source(), toolchain.identity), build) / name()
         ctypes.CDLL(str(path))
     except (LabError, OSError):
         return None
