@@ -36,6 +36,8 @@ PLACES = """(root, focusable) => [...root.querySelectorAll(focusable)].map((elem
   return { number, seen: box.width > 0 && box.height > 0 && !disabled,
     what: [tagName, className.baseVal ?? className, element.type, name, kind].join(" ") };
 })"""
+FOCUS = """(root, number) =>
+  root.querySelector(`[data-place="${number}"]`)?.focus({ preventScroll: true })"""
 STATE = """root => {
   const focus = document.activeElement, cells = [...document.querySelectorAll(".jp-Cell")];
   return {
@@ -120,12 +122,9 @@ def pressed(page: Any, number: int, what: str, key: str) -> list[str]:
         key == "Enter" or key.startswith("Arrow")
     ):
         return []
-    there = explorer.locator(f'[data-place="{number}"]')
-    if not there.count():  # an earlier key has redrawn the view
-        return []
-    there.first.evaluate("element => element.focus({ preventScroll: true })")
+    explorer.evaluate(FOCUS, number)
     before = explorer.evaluate(STATE)
-    if before["place"] != str(number):  # it cannot have the focus now
+    if before["place"] != str(number):  # the view has been redrawn, or it cannot have the focus now
         return []
     for _ in range(2 if key == "d" else 1):  # `d d` deletes a cell in JupyterLab
         page.keyboard.press(key)
