@@ -1,4 +1,4 @@
-"""The page about a class: exercises, their misconceptions, and counterexamples in large type.
+"""The page about a class: exercises, their misconceptions, counterexamples, and predictions.
 
 No script: a link to a counterexample makes it fill the page (`:target`).  Names of students are
 closed at first, so that the page can be projected.
@@ -6,7 +6,8 @@ closed at first, so that the page can be projected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from statistics import median
@@ -18,6 +19,7 @@ from inductor_lab.widgets.page import lesson_style, page
 
 if TYPE_CHECKING:
     from inductor_lab.course.glance import Class, Misconception
+    from inductor_lab.course.predictions import Prediction, Tally
 
 _STYLE = """
 .glance table { border-collapse: collapse; margin: 8px 0 16px; }
@@ -25,6 +27,7 @@ _STYLE = """
 .glance tr > * { border-bottom: 1px solid var(--line); }
 .glance meter { width: 12em; height: 1em; }
 .glance .number { text-align: right; font-variant-numeric: tabular-nums; }
+.glance h3 { font-size: 15px; margin: 16px 0 4px; }
 .glance h2 { font-size: 18px; margin: 24px 0 6px; }
 .glance pre { font: 13px/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere;
   background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: 8px 12px;
@@ -47,6 +50,7 @@ def write_glance(found: Class, path: Path) -> Path:
     parts = [*_head(found, possible), *_summary(found, titles)]
     for name in found.exercises:
         parts += _exercise(found, name, titles[name])
+    parts += _predictions(found.predictions)
     parts += _students(found)
     body = f'<div class="lesson glance"><main>{"".join(parts)}</main></div>'
     title = say("{lab}: the class at a glance", lab=found.lab)
@@ -100,6 +104,60 @@ def _misconception(one: Misconception, identity: str, exercise: str) -> str:
         f'<a class="open" href="#case-{identity}">{escape(say("show large"))}</a>'
         f'<a class="close" href="#exercise-{exercise}">{escape(say("close"))}</a>'
         f"<details><summary>{escape(count)}</summary>{escape(names)}</details></div>"
+    )
+
+
+def _predictions(found: Sequence[Prediction]) -> Iterator[str]:
+    """A table of the questions, then the wrong guesses of each with their explanations."""
+    if not found:
+        return
+    yield f'<section id="predictions"><h2>{escape(say("Predictions of the tutorial"))}</h2>'
+    heads = "".join(f"<th>{escape(head)}</th>" for head in (
+        say("question"), say("right guesses"), "", say("most frequent wrong guess")))  # fmt: skip
+    yield f"<table><thead><tr>{heads}</tr></thead><tbody>"
+    for one in found:
+        most = _guess(one.wrong[0]) if one.wrong else ""
+        share = f"{one.right}/{one.made}"
+        label = escape(say("right: {s}", s=share))
+        yield (
+            f'<tr><td><a href="#question-{one.question.name}">{escape(_asked(one))}</a></td>'
+            f'<td class="number">{share}</td>'
+            f'<td><meter value="{one.right}" max="{one.made}" aria-label="{label}"></meter></td>'
+            f"<td>{most}</td></tr>"
+        )
+    yield "</tbody></table>"
+    yield from map(_prediction, found)
+    yield "</section>"
+
+
+def _asked(one: Prediction) -> str:
+    return f"{one.question.name} {one.question.spoken_label}"
+
+
+def _guess(tally: Tally) -> str:
+    return f"{len(tally.students)} × <code>{escape(tally.text)}</code>"
+
+
+def _with_code(text: str) -> str:
+    """Markdown's code as HTML."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", escape(text))
+
+
+def _prediction(one: Prediction) -> str:
+    rows = "".join(
+        f'<tr><td class="number">{len(tally.students)}</td>'
+        f"<td><code>{escape(tally.text)}</code></td><td>{'✓' if tally.right else '✗'}</td>"
+        f"<td>{_with_code(tally.explanation)}</td>"
+        f"<td><details><summary>{escape(say('students'))}</summary>"
+        f"{escape(', '.join(tally.students))}</details></td></tr>"
+        for tally in one.tallies
+    )
+    heads = (say("students"), say("guess"), "", say("why it is wrong"), "")
+    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
+    return (
+        f'<section id="question-{one.question.name}"><h3>{escape(_asked(one))}</h3>'
+        f"<p>{escape(one.question.topic)} ({escape(one.where)})</p>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></section>"
     )
 
 

@@ -101,8 +101,7 @@ def file_text(source: Source, language: Language, cells: Iterable[Cell]) -> str:
 
     Code cells keep the texts of this language only.
     """
-    cells = [Cell("markdown", f"# {source.number} · {source.titles[language]}"),
-             Cell("code", start(language)), *cells]  # fmt: skip
+    cells = [*preface(source, language), *cells]
     written: list[dict[str, object]] = [
         {
             "cell_type": cell.kind,
@@ -117,6 +116,12 @@ def file_text(source: Source, language: Language, cells: Iterable[Cell]) -> str:
     metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     whole = {"cells": written, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+
+
+def preface(source: Source, language: Language) -> list[Cell]:
+    """The first cells of each notebook: its title, and the imports."""
+    title = f"# {source.number} · {source.titles[language]}"
+    return [Cell("markdown", title), Cell("code", start(language))]
 
 
 def _text(cell: Cell, language: Language) -> str:

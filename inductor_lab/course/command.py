@@ -109,6 +109,8 @@ def _for_classes(commands: Any) -> None:
     glance.add_argument("folder", type=Path, help="of the nbgrader course, after autograde")
     glance.add_argument("lab", help="the assignment: 05_fusion")
     glance.add_argument("-o", "--output", type=Path, default=Path("glance.html"))
+    glance.add_argument("--folder", dest="sources", type=Path, default=own_folder(),
+                        help="of the sources, which have the questions")  # fmt: skip
     glance.add_argument("--language", choices=LANGUAGES, default=language())
     league = commands.add_parser("league", help="rank what a class submitted by bytes and kernels")
     league.add_argument("name", help="scheduler, partitioner, memory or tiles")
@@ -129,7 +131,7 @@ def _glance(given: argparse.Namespace) -> str:
     from inductor_lab.course.glance import read_class
 
     language(given.language)
-    found = read_class(given.folder, given.lab)
+    found = read_class(given.folder, given.lab, given.sources)
     return f"{found}\n{draw('class_at_a_glance', found, given.output)}"
 
 

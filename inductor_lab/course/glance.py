@@ -3,7 +3,8 @@
     inductor-lab course glance COURSE 05_fusion -o glance.html
 
 Answers that fail for the same reason are one misconception: the sentences of the check are equal,
-but for numbers, names and code.  Each is shown with its smallest counterexample.
+but for numbers, names and code.  Each is shown with its smallest counterexample.  The guesses in
+the tutorial come from what students submitted (`predictions.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
 from inductor_lab.course.exercise import exercises, in_order
 from inductor_lab.course.language import language, say
 from inductor_lab.course.nbgrader import CHECK
+from inductor_lab.course.predictions import Prediction, read_predictions
+from inductor_lab.course.scores import KEPT
 
-KEPT = "inductor_lab"
-"""In the metadata of a check's output: the message and the case of its verdict."""
 _DETAILS = re.compile(r"`[^`]*`|'[^']*'|\[[^\]]*\]|\([^)]*\)|[-+]?\d[\d.,e+-]*|\b[a-z]\d*\b")
 
 
@@ -56,11 +57,12 @@ class Misconception:
 
 @dataclass(frozen=True)
 class Class:
-    """The answers of a class to the exercises of one lab."""
+    """The answers of a class to the exercises of one lab, and its guesses in the tutorial."""
 
     lab: str
     students: tuple[str, ...]
     answers: tuple[Answer, ...]
+    predictions: tuple[Prediction, ...]
 
     @property
     def exercises(self) -> list[str]:
@@ -98,13 +100,16 @@ class Class:
             share = f"{self.right(name)}/{len(self.of(name))}"
             lines.append(f"  {name} {title}: {say('right: {s}', s=share)}")
             lines += [f"    {each}" for each in self.misconceptions(name)]
-        return "\n".join(lines)
+        lines += [say("predictions")] if self.predictions else []
+        return "\n".join([*lines, *map(str, self.predictions)])
 
 
-def read_class(folder: Path, lab: str) -> Class:
-    """Read what nbgrader has graded: FOLDER/autograded/STUDENT/LAB.
+def read_class(folder: Path, lab: str, sources: Path) -> Class:
+    """Read what nbgrader has graded, FOLDER/autograded/STUDENT/LAB, and the guesses in FOLDER/
+    submitted/STUDENT/LAB.
 
-    Raises BadArguments if nothing was graded there, UnreadableFile for a damaged notebook.
+    Raises BadArguments if nothing was graded there, or there are no sources; UnreadableFile for a
+    damaged notebook.
     """
     paths = sorted((folder / "autograded").glob(f"*/{lab}/*.ipynb"))
     if not paths:
@@ -113,7 +118,8 @@ def read_class(folder: Path, lab: str) -> Class:
         graded = say("graded labs: {names}", names=", ".join(there)) if there else ""
         raise BadArguments(what, todo=graded or f"nbgrader autograde {lab}")
     answers = [answer for path in paths for answer in _answers(path)]
-    return Class(lab, tuple(dict.fromkeys(path.parts[-3] for path in paths)), tuple(answers))
+    students = tuple(dict.fromkeys(path.parts[-3] for path in paths))
+    return Class(lab, students, tuple(answers), read_predictions(folder, lab, sources))
 
 
 def _answers(path: Path) -> Iterator[Answer]:

@@ -19,11 +19,10 @@ from traitlets import List, Unicode
 from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course.checking import Verdict
 from inductor_lab.course.exercise import exercises
-from inductor_lab.course.glance import KEPT
 from inductor_lab.course.grading import Grader
 from inductor_lab.course.language import language
 from inductor_lab.course.nbgrader import CHECK, SECRET
-from inductor_lab.course.scores import Board
+from inductor_lab.course.scores import KEPT, Board
 
 _BOARD = re.compile(r"course\.board\((\d+)\)")
 _SPEAKS = re.compile(r'^course\.speak\("(\w+)"\)$', re.MULTILINE)

@@ -23,11 +23,11 @@ from typing import Any
 
 from inductor_lab.compiler.base.display import write_errors
 from inductor_lab.compiler.base.errors import BadArguments
-from inductor_lab.course.build import SOURCES, sources
+from inductor_lab.course.build import SOURCES, preface, sources
 from inductor_lab.course.language import Language, language, say
 from inductor_lab.course.one_language import in_one_language
 from inductor_lab.course.source import Block, Source
-from inductor_lab.course.wrong_guesses import OTHER, explanations
+from inductor_lab.course.wrong_guesses import OTHER, explanations, own_label
 
 FILE = Path(SOURCES, "questions.toml")
 ASKS: Mapping[Language, str] = {"en": "**Predict", "zh": "**先猜后看"}
@@ -55,6 +55,7 @@ class Question:
     difficulty   from 1 to 3
     answer       None if it was never recorded
     explanation  the text that follows in the tutorial; a wrong guess has its own explanation
+    notebook     the tutorial's name; `cell` is the question's cell, counted from 1
     """
 
     chapter: int
@@ -67,10 +68,17 @@ class Question:
     difficulty: int
     answer: Answer
     explanation: str
+    notebook: str = ""
+    cell: int = 0
 
     @property
     def name(self) -> str:
         return f"{self.chapter}.{self.number}"
+
+    @property
+    def spoken_label(self) -> str:
+        """The label in the current language."""
+        return own_label(self.label)
 
     @property
     def wrong_guesses(self) -> dict[str, str]:
@@ -96,7 +104,9 @@ def _notes(folder: Path) -> dict[str, dict[str, dict[str, Any]]]:
 def _of_source(source: Source, notes: Mapping[str, Mapping[str, Any]]) -> Iterator[Question]:
     spoken, number = language(), 0
     topic, text, code = "", "", list[str]()
+    cell = len(preface(source, spoken))
     for place, block in enumerate(source.blocks):
+        cell += block.kind in (spoken, "python")
         if block.kind == spoken:
             headings = _HEADING.findall(block.text)
             if headings:
@@ -115,7 +125,7 @@ def _of_source(source: Source, notes: Mapping[str, Mapping[str, Any]]) -> Iterat
                 source.number, number, source.titles[spoken], topic, label, text,
                 "\n\n".join([*code, *_definitions(own)]),
                 note.get("difficulty", DEFAULT_DIFFICULTY), note.get("answer"),
-                _following(source.blocks[place + 1 :], spoken),
+                _following(source.blocks[place + 1 :], spoken), source.stem, cell,
             )  # fmt: skip
 
 

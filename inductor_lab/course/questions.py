@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inductor_lab.course.language import Both, one_of, say
-from inductor_lab.course.scores import record
+from inductor_lab.course.scores import Guess, record_guess
 from inductor_lab.course.wrong_guesses import explanation
 
 
@@ -74,10 +74,10 @@ class Revealed:
 def predict(question: Both, guess: Any, truth: Any) -> Revealed:
     """Compare a guess with the truth; None means no guess.
 
-    The question may be given in English and Chinese.  Guesses are stored in the board's file.
+    The question may be given in English and Chinese.  The first guess is kept in the board's file.
     """
     found = Revealed(one_of(question), guess, truth)
     if guess is not None:
         english = question if isinstance(question, str) else question[0]
-        record(f"? {english}", int(found.right), 1)
+        record_guess(Guess(english, str(guess), found.right))
     return found

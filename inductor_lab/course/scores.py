@@ -1,4 +1,4 @@
-"""The local board: the points earned on this machine for each exercise.
+"""The local board: the points earned on this machine for each exercise, and the first guesses.
 
 A JSON file in the user's data folder (`INDUCTOR_LAB_COURSE_FILE` names another one).  An update
 writes a new file and renames it, so that an interrupted update does not damage the board.
@@ -20,6 +20,12 @@ from inductor_lab.course.exercise import exercises, in_order
 from inductor_lab.course.language import language, say
 
 VARIABLE = "INDUCTOR_LAB_COURSE_FILE"
+KEPT = "inductor_lab"
+"""In the metadata of an output: what the page about a class reads (`glance.py`)."""
+QUESTION = "? "
+"""Begins the name of a question of a tutorial."""
+LONGEST = 100
+"""So many letters of a guess are kept."""
 
 
 def board_file() -> Path:
@@ -38,13 +44,52 @@ def scores() -> dict[str, dict[str, Any]]:
     return found if isinstance(found, dict) else {}
 
 
-def record(name: str, points: int, possible: int) -> None:
-    """Record the best result of an exercise; does nothing if the file cannot be written."""
+@dataclass(frozen=True)
+class Guess:
+    """The first guess of a student for a question, named by its English label."""
+
+    question: str
+    text: str
+    right: bool
+
+    def as_data(self) -> dict[str, Any]:
+        """What a notebook keeps of it."""
+        return {"question": self.question, "text": self.text, "right": self.right}
+
+    @classmethod
+    def read(cls, data: Any) -> Guess | None:
+        """The inverse of `as_data`; None for anything else."""
+        match data:
+            case {"question": str(question), "text": str(text), "right": bool(right)}:
+                return cls(question, text[:LONGEST], right)
+        return None
+
+
+def record_guess(guess: Guess) -> None:
+    """Record a guess, and keep it if it is the first for its question."""
+    first = {"text": guess.text[:LONGEST], "right": guess.right}
+    record(f"{QUESTION}{guess.question}", int(guess.right), 1, first)
+
+
+def guesses() -> tuple[Guess, ...]:
+    """The first guesses on this machine."""
+    found = (Guess.read({"question": name.removeprefix(QUESTION), **entry["first"]})
+             for name, entry in scores().items()
+             if name.startswith(QUESTION) and isinstance(entry.get("first"), dict))  # fmt: skip
+    return tuple(filter(None, found))
+
+
+def record(name: str, points: int, possible: int, first: dict[str, Any] | None = None) -> None:
+    """Record the best result of an exercise, and `first` of its first try; does nothing if the
+    file cannot be written."""
     known = scores()
+    first = known.get(name, {}).get("first", first)
     best = max(points, int(known.get(name, {}).get("points", 0)))
     tries = int(known.get(name, {}).get("tries", 0)) + 1
     when = f"{datetime.now():%Y-%m-%d %H:%M}"
     known[name] = {"points": best, "possible": possible, "tries": tries, "when": when}
+    if first is not None:
+        known[name]["first"] = first
     path = board_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,9 +102,13 @@ def record(name: str, points: int, possible: int) -> None:
 
 @dataclass(frozen=True)
 class Board:
-    """Rows of (name, title, points, possible, tries), for `print` and for a notebook."""
+    """Rows of (name, title, points, possible, tries), for `print` and for a notebook.
+
+    The notebook keeps the guesses in the metadata of the output, so nbgrader collects them.
+    """
 
     rows: tuple[tuple[str, str, int, int, int], ...]
+    guesses: tuple[Guess, ...] = ()
 
     @property
     def points(self) -> int:
@@ -74,6 +123,10 @@ class Board:
         return "\n".join([*lines, points_text(self.points, self.possible)])
 
     __repr__ = __str__
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """No data, and the metadata; text and HTML are those of the other methods."""
+        return {}, {KEPT: {"guesses": [guess.as_data() for guess in self.guesses]}}
 
     def _repr_html_(self) -> str:
         cells = "".join(
@@ -101,7 +154,7 @@ def board(lab: int | None = None) -> Board:
             asked, got = exercises()[name], known.get(name, {})
             earned, tries = int(got.get("points", 0)), int(got.get("tries", 0))
             rows.append((name, asked.title[language() == "zh"], earned, asked.points, tries))
-    return Board(tuple(rows))
+    return Board(tuple(rows), guesses())
 
 
 def _mark(row: tuple[str, str, int, int, int]) -> str:

@@ -30,6 +30,12 @@ def _english_labels() -> dict[str, str]:
     return {entry[CHINESE]: label for label, entry in table().items()}
 
 
+def own_label(label: str) -> str:
+    """The label of a question in the current language, from the English one."""
+    chinese = table().get(label, {}).get(CHINESE, label)
+    return label if language() == "en" else str(chinese)
+
+
 def explanations(label: str) -> dict[str, str]:
     """Wrong guess → its explanation, in the current language; empty for an unknown question.
 
