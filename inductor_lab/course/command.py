@@ -72,8 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     shown = commands.add_parser("slides", help="a notebook that was run, as slides")
     shown.add_argument("notebook", type=Path, help="with its outputs")
     shown.add_argument("-o", "--output", type=Path, default=Path("slides.html"))
-    shown.add_argument("--reveal", metavar="ADDRESS", help="a folder with reveal.js 4, to show the "
-                       "slides without a network")  # fmt: skip
+    shown.add_argument("--reveal", metavar="ADDRESS", help="a folder with reveal.js 4: the page "
+                       "contains it, and needs no network")  # fmt: skip
     begun = commands.add_parser("start", help="a repository for the capstone: your own compiler")
     begun.add_argument("project", choices=["capstone"])
     begun.add_argument("folder", type=Path, nargs="?", default=Path("capstone"), metavar="FOLDER")

@@ -5,8 +5,8 @@
     code, output       appear with the next key press, so that a class can predict the output
 
 nbconvert writes the page.  It shows the slides with reveal.js, from the network or a local copy.
-With a local copy, the page needs no network: it has none of nbconvert's other scripts, so formulas
-are not typeset.
+A local copy becomes part of the page, which then makes no request: it has none of nbconvert's other
+scripts, so formulas are not typeset, and the theme uses fonts of the machine.
 """
 
 from __future__ import annotations
@@ -27,22 +27,20 @@ _OTHER_SCRIPTS = re.compile(
 )
 """jQuery, RequireJS, MathJax and Mermaid."""
 _START = re.compile(r"<script>\s*require\(.*?</script>", re.DOTALL)
-_OWN_START = """<style>
-.reveal .slides > section > section { max-height: 800px; overflow-y: auto; }
-</style>
-<script src="%(reveal)s/dist/reveal.js"></script>
-<script src="%(reveal)s/plugin/notes/notes.js"></script>
-<script>
-Reveal.initialize({ hash: true, width: 1200, height: 800, plugins: [RevealNotes] });
-</script>"""
+_STYLES = re.compile(r'<link href="[^"]*/(dist/[\w./]+\.css)"[^>]*>')
+_IMPORT = re.compile(r"@import url\([^)]*\);")
+"""Fonts from the network."""
+SCRIPTS = ("dist/reveal.js", "plugin/notes/notes.js")
+_OWN_STYLE = ".reveal .slides > section > section { max-height: 800px; overflow-y: auto; }"
+_OWN_START = "Reveal.initialize({ hash: true, width: 1200, height: 800, plugins: [RevealNotes] });"
 _HEADING = re.compile(r"^(?=#{1,6} )", re.MULTILINE)
 
 
 def slides(notebook: Path, output: Path, reveal: str = REVEAL) -> Path:
     """Write the slides of an executed notebook as an HTML file.
 
-    `reveal` is the address or folder of reveal.js.  Raises UnreadableFile, CannotWrite, and
-    MissingPackage without nbconvert.
+    `reveal` is the address or folder of reveal.js.  Raises UnreadableFile for the notebook or a
+    file of that folder, CannotWrite, and MissingPackage without nbconvert.
     """
     try:
         import nbformat
@@ -58,9 +56,24 @@ def slides(notebook: Path, output: Path, reveal: str = REVEAL) -> Path:
     exporter: Any = SlidesExporter
     page, _ = exporter(reveal_url_prefix=reveal, reveal_scroll=True).from_notebook_node(read)
     if "://" not in reveal:
-        start = _OWN_START % {"reveal": reveal.rstrip("/")}
-        page = _START.sub(lambda _: start, _OTHER_SCRIPTS.sub("", page))
+        page = _in_one_file(page, Path(reveal))
     return write_text(output, page, "slides")
+
+
+def _in_one_file(page: str, reveal: Path) -> str:
+    """The page with the scripts and styles of reveal.js, and without those of the network."""
+    def read(name: str) -> str:
+        try:
+            return (reveal / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as problem:
+            what = f"{reveal / name} cannot be read: {problem}"
+            todo = f"give a folder with {REVEAL.rpartition('/')[2]}"
+            raise UnreadableFile(what, todo=todo) from problem
+
+    texts = [*(read(name).replace("</script", r"<\/script") for name in SCRIPTS), _OWN_START]
+    start = "\n".join([f"<style>{_OWN_STYLE}</style>", *(f"<script>{t}</script>" for t in texts)])
+    page = _START.sub(lambda _: start, _OTHER_SCRIPTS.sub("", page))
+    return _STYLES.sub(lambda link: f"<style>{_IMPORT.sub('', read(link[1]))}</style>", page)
 
 
 def _parts(cell: Any) -> Iterator[Any]:
