@@ -27,6 +27,7 @@ _STYLE = """
 .glance tr > * { border-bottom: 1px solid var(--line); }
 .glance meter { width: 12em; height: 1em; }
 .glance .number { text-align: right; font-variant-numeric: tabular-nums; }
+.glance summary { white-space: nowrap; }
 .glance h3 { font-size: 15px; margin: 16px 0 4px; }
 .glance h2 { font-size: 18px; margin: 24px 0 6px; }
 .glance pre { font: 13px/1.5 var(--mono); white-space: pre-wrap; overflow-wrap: anywhere;
@@ -118,7 +119,7 @@ def _predictions(found: Sequence[Prediction]) -> Iterator[str]:
     for one in found:
         most = _guess(one.wrong[0]) if one.wrong else ""
         share = f"{one.right}/{one.made}"
-        label = escape(say("right: {s}", s=share))
+        label = escape(say("{s} guessed right", s=share))
         yield (
             f'<tr><td><a href="#question-{one.question.name}">{escape(_asked(one))}</a></td>'
             f'<td class="number">{share}</td>'

@@ -62,7 +62,7 @@ class Prediction:
 
     def __str__(self) -> str:
         asked = self.question
-        share = say("right: {s}", s=f"{self.right}/{self.made}")
+        share = say("{s} guessed right", s=f"{self.right}/{self.made}")
         lines = [f"  {asked.name} {asked.spoken_label} ({self.where}): {share}"]
         lines += [f"    {len(tally.students)} × {tally.text}  {tally.explanation}".rstrip()
                   for tally in self.wrong]  # fmt: skip

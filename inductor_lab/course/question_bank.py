@@ -241,8 +241,11 @@ def markdown(found: Sequence[Question], *, answers: bool) -> str:
 
 
 def gift(found: Sequence[Question]) -> str:
-    """The questions in Moodle's GIFT format, a category for each chapter, with answers and
-    explanations.  A question without a recorded answer becomes an essay."""
+    """The questions in Moodle's GIFT format, a category for each chapter, with answers.
+
+    A wrong guess gets its explanation as feedback; the text that follows in the tutorial is the
+    general feedback.  A question without a recorded answer becomes an essay.
+    """
     parts, chapter = list[str](), 0
     for one in found:
         if one.chapter != chapter:
@@ -253,20 +256,31 @@ def gift(found: Sequence[Question]) -> str:
         explained = f"####{_escaped(one.explanation)}" if one.explanation else ""
         parts.append(f"// [id:inductor_lab {one.name}] [tag:difficulty {one.difficulty}]\n"
                      f"::{_escaped(f'{one.name} {one.label}')}::[markdown]"
-                     f"{_escaped(one.text + code)}{{{_gift_answer(one.answer)}{explained}}}")
+                     f"{_escaped(one.text + code)}{{{_gift_answer(one)}{explained}}}")
     return "\n\n".join(parts) + "\n"
 
 
-def _gift_answer(answer: Answer) -> str:
-    match answer:
+def _gift_answer(one: Question) -> str:
+    """The right answer and the wrong ones, each with its feedback."""
+    known = {guess: f"#{_escaped(why)}" for guess, why in one.wrong_guesses.items()}
+    other = known.pop(OTHER, "")
+    match one.answer:
         case None:
             return ""
-        case bool():
-            return "TRUE" if answer else "FALSE"
+        case bool():  # the feedback of the other one
+            return f"{str(one.answer).upper()}{known.get(str(not one.answer), other)}"
         case int() | float():
-            return f"#{answer}"
+            start, rest = "#", f"~{other}"
         case str():
-            return f"={_escaped(answer)}"
+            start, rest = "", f"=%0%*{other}"
+    right = f"={_literal(str(one.answer))}"
+    wrong = [f"=%0%{_literal(guess)}{why}" for guess, why in known.items()]
+    return start + " ".join([right, *wrong, *([rest] if other else [])])
+
+
+def _literal(answer: str) -> str:
+    """An answer in which no character has a meaning, for GIFT or as a wildcard."""
+    return _escaped(answer.replace("*", r"\*"))
 
 
 def _escaped(text: str) -> str:

@@ -136,6 +136,23 @@ def test_pages_are_in_the_language_of_the_student() -> None:
     assert "借用" in overview() and "| [7 内存规划](steps/07_memory.md) |" in overview()
 
 
+def test_the_differences_of_the_full_compiler_are_in_both_languages() -> None:
+    """All items of all files, and the table has no other ones."""
+    from inductor_lab.course.capstone.readme import chinese_differences, items, page
+
+    title = {"en": "## What the full compiler does differently", "zh": "## 完整的编译器有什么不同"}
+    parts: dict[str, list[str]] = {"en": [], "zh": []}
+    for spoken, found in parts.items():
+        course.speak(spoken)
+        for step in steps():
+            found += items(page(step).partition(f"{title[spoken]}\n\n")[2]) if step.file else []
+    assert dict(zip(parts["en"], parts["zh"], strict=True)) == chinese_differences()
+    code = re.compile(r"`[^`]+`|\w+\.py", re.ASCII)
+    for english, chinese in chinese_differences().items():
+        assert code.findall(english) == code.findall(chinese)
+        assert re.search("[一-鿿]", chinese)
+
+
 # ---- before anything runs ------------------------------------------------------------------------
 
 

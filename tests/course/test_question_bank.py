@@ -193,9 +193,10 @@ def test_gift() -> None:
         "$CATEGORY: $course$/inductor_lab/5 Fusion: all\n\n"
         "// [id:inductor_lab 5.3] [tag:difficulty 2]\n"
         r"::5.3 kernels of f::[markdown]How many \{kernels\}?\nCount\: all.\n\n```python\ny \= "
-        r"\{1\: x\}\n```{#3####Three, since x \= 1.}" + "\n"
+        r"\{1\: x\}\n```{#=3####Three, since x \= 1.}" + "\n"
     )
-    made = {True: "{TRUE}", False: "{FALSE}", 0.5: "{#0.5}", "a{b": "{=a\\{b}", None: "{}"}
+    made = {True: "{TRUE}", False: "{FALSE}", 0.5: "{#=0.5}", "a{b": "{=a\\{b}", None: "{}",
+            "a*b": "{=a\\\\*b}"}  # fmt: skip
     for answer, text in made.items():
         one = Question(1, 1, "", "", "", "", "", 1, answer, "")
         assert gift([one]).rstrip().endswith(f"[markdown]{text}")
@@ -211,6 +212,53 @@ def test_all_questions_are_legal_gift() -> None:
         bare = re.sub(r"\\.", "", text)
         assert comment.startswith("// [id:") and bare.count("{") == bare.count("}") == 1, block
         assert bare.endswith("}") and bare.count("::") == 2
+
+
+def read_gift(block: str) -> tuple[str, dict[str, float], dict[str, str], str]:
+    """The kind, the grade and the feedback of each answer, and the general feedback of a question,
+    as Moodle reads them (question/format/gift)."""
+    text = re.sub(r"\\(.)", lambda one: f"<{ord(one[1])}>", block.rpartition("\n")[2])
+    inside = text[text.index("{") + 1 : text.index("}")]
+    inside, _, general = inside.rpartition("####") if "####" in inside else (inside, "", "")
+    grades, feedback = dict[str, float](), dict[str, str]()
+    kind = "numerical" if inside.startswith("#") else "short"
+    if inside.partition("#")[0] in ("TRUE", "FALSE"):
+        kind, (right, _, why) = "boolean", inside.partition("#")
+        wrong = {"TRUE": "FALSE", "FALSE": "TRUE"}[right]
+        grades, feedback, inside = {right: 1, wrong: 0}, {wrong: why}, ""
+    elif kind == "numerical":
+        inside, _, other = inside[1:].partition("~#")
+        grades, feedback = ({"*": 0}, {"*": other}) if other else ({}, {})
+    assert kind == "numerical" or "~" not in inside, "a multiple choice"
+    assert "->" not in inside, "a question of pairs"
+    for part in inside.split("=")[1:]:
+        grade = re.match("%([0-9]+)%", part)
+        answer, _, why = part[grade.end() if grade else 0 :].strip().partition("#")
+        grades[_plain(answer)] = int(grade[1]) / 100 if grade else 1
+        feedback[_plain(answer)] = why
+    return kind, grades, {one: _plain(why) for one, why in feedback.items()}, _plain(general)
+
+
+def _plain(text: str) -> str:
+    return re.sub("<([0-9]+)>", lambda one: "\n" if one[1] == "110" else chr(int(one[1])), text)
+
+
+@pytest.mark.parametrize("spoken", ["en", "zh"])
+def test_wrong_guesses_have_their_explanation_in_gift(spoken: str) -> None:
+    course.speak(spoken)
+    found = questions(NOTEBOOKS)
+    blocks = [one for one in gift(found).strip().split("\n\n") if not one.startswith("$CAT")]
+    for one, block in zip(found, blocks, strict=True):
+        kind, grades, feedback, general = read_gift(block)
+        assert general == one.explanation
+        right = str(one.answer).upper() if kind == "boolean" else str(one.answer)
+        assert [answer for answer, grade in grades.items() if grade == 1] == \
+            [right.replace("*", r"\*")], one.name  # fmt: skip
+        for guess, why in one.wrong_guesses.items():
+            given = guess.upper() if kind == "boolean" else guess.replace("*", r"\*")
+            others = {"TRUE": "FALSE", "FALSE": "TRUE"}.get(right, "*")
+            answer = others if guess == OTHER else given
+            assert (grades[answer], feedback[answer]) == (0, why), (one.name, guess)
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """The pages of the student's repository: the overview, a page for each step, and `train.py`.
 
 The text of a step is in `steps.toml`.  Its example is printed by the small compiler, and what the
-full compiler does differently is read from the file of the small one, so neither is ever old.
+full compiler does differently is read from the file of the small one, so neither is ever old.  The
+Chinese of that section is in `full_compiler.toml`.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 
@@ -86,10 +88,27 @@ def page(step: Step) -> str:
     command = f"inductor-lab course check capstone {step.number}"
     parts += [f"## {say('Check')}", f"```\n{command}\n```"]
     if step.file:
-        section = reference_path(step.file).read_text(encoding="utf-8").partition(FULL)[2]
-        lines = [line.removeprefix("#").removeprefix(" ") for line in section.splitlines()]
-        parts += [f"## {say('What the full compiler does differently')}", "\n".join(lines)]
+        parts += [f"## {say('What the full compiler does differently')}", _differences(step.file)]
     return "\n\n".join(parts) + "\n"
+
+
+def _differences(file: str) -> str:
+    """The section at the end of a file of the small compiler, as a list in Markdown."""
+    section = reference_path(file).read_text(encoding="utf-8").partition(FULL)[2]
+    text = re.sub("^# ?", "", section.strip(), flags=re.MULTILINE)
+    if language() == "en":
+        return text
+    return "\n".join(f"- {chinese_differences()[item]}" for item in items(text))
+
+
+def items(text: str) -> list[str]:
+    """The items of a list in Markdown, each as one line."""
+    return [" ".join(item.split()) for item in re.split("^- ", text, flags=re.MULTILINE)[1:]]
+
+
+def chinese_differences() -> dict[str, str]:
+    """Item in English → in Chinese."""
+    return tomllib.loads(TABLE.with_name("full_compiler.toml").read_text(encoding="utf-8"))
 
 
 # ---- examples: one function through all stages -----------------------------------------------
