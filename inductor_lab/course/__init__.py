@@ -3,6 +3,7 @@
     course.check("1.1", stack_machine)     points, or a counterexample in a sentence
     course.predict("kernels", 2, c.after.kernels)
     course.board()                         the points earned so far
+    course.own_exercises("strides.py")     exercises of a teacher
 
 docs/course.md explains how the notebooks are generated.
 """
@@ -14,6 +15,7 @@ from inductor_lab.course.exercise import Exercise, exercises
 from inductor_lab.course.language import speak
 from inductor_lab.course.measured import Recorded, clear_maximum, slowdown_intervals, slowdowns
 from inductor_lab.course.order import watch
+from inductor_lab.course.own_exercises import own_exercises
 from inductor_lab.course.pictures import bars, cells
 from inductor_lab.course.printed import show
 from inductor_lab.course.questions import Revealed, predict
@@ -32,6 +34,7 @@ __all__ = [
     "check",
     "clear_maximum",
     "exercises",
+    "own_exercises",
     "predict",
     "show",
     "slowdown_intervals",

@@ -45,7 +45,8 @@ def command(arguments: Sequence[str]) -> str:
         return _questions(given)
     if given.what == "duel":
         return _duel(given)
-    return _report(export(given.folder, given.into, given.language), "files written")
+    written = export(given.folder, given.into, given.language, given.exercises)
+    return _report(written, "files written")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,6 +61,8 @@ def _parser() -> argparse.ArgumentParser:
     nbgrader = commands.add_parser("nbgrader", help="the labs as assignments")
     nbgrader.add_argument("--folder", type=Path, default=own_folder(), help="of the sources")
     nbgrader.add_argument("into", type=Path, metavar="FOLDER", help="of the course")
+    nbgrader.add_argument("--exercises", type=Path, nargs="*", default=[], metavar="FILE.py",
+                          help="with your own exercises")  # fmt: skip
     nbgrader.add_argument("--language", choices=LANGUAGES, default=language())
     teachers = commands.add_parser("instructor", help="solutions and sources, as an archive")
     teachers.add_argument("--folder", type=Path, default=own_folder(), help="of the sources")

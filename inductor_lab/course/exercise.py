@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any, ClassVar
 
-from inductor_lab.compiler.base.errors import CompilerDefect
+from inductor_lab.compiler.base.errors import BadArguments, CompilerDefect
 from inductor_lab.course.language import say
 from inductor_lab.course.lines import line_in, line_of
 from inductor_lab.course.order import hint
@@ -184,10 +184,11 @@ def in_order() -> list[str]:
 def exercise(
     name: str, en: str, zh: str, *, points: int = 1, limit: float = 30.0
 ) -> Callable[[type[Exercise]], type[Exercise]]:
-    """Register an exercise under its name."""
+    """Register an exercise under its name.  Raises BadArguments if the name is taken."""
 
     def register(made: type[Exercise]) -> type[Exercise]:
-        assert name not in EXERCISES, f"two exercises are called {name}"
+        if name in EXERCISES:
+            raise BadArguments(f"two exercises are called {name}", todo="choose another lab number")
         made.name, made.title, made.points, made.limit = name, (en, zh), points, limit
         EXERCISES[name] = made()
         return made

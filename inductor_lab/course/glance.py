@@ -20,6 +20,7 @@ from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
 from inductor_lab.course.exercise import exercises, in_order
 from inductor_lab.course.language import language, say
 from inductor_lab.course.nbgrader import CHECK
+from inductor_lab.course.own_exercises import of_course
 from inductor_lab.course.predictions import Prediction, read_predictions
 from inductor_lab.course.scores import KEPT
 
@@ -117,6 +118,7 @@ def read_class(folder: Path, lab: str, sources: Path) -> Class:
         what = say("no graded notebook of {lab} in {f}", lab=lab, f=folder)
         graded = say("graded labs: {names}", names=", ".join(there)) if there else ""
         raise BadArguments(what, todo=graded or f"nbgrader autograde {lab}")
+    of_course(folder)
     answers = [answer for path in paths for answer in _answers(path)]
     students = tuple(dict.fromkeys(path.parts[-3] for path in paths))
     return Class(lab, students, tuple(answers), read_predictions(folder, lab, sources))

@@ -3,6 +3,8 @@
 FOLDER/nbgrader_config.py               written once, then the teacher's own
 FOLDER/secret_seed                      written once: graded cases are drawn from it
 FOLDER/source/01_capture/01_capture.ipynb
+FOLDER/exercises/strides.py             the teacher's own exercises (`own_exercises.py`)
+FOLDER/source/20_strides/strides.py     for the students' own checks
 
 An exercise becomes two cells.  The student's holds the stub, and below it the solution between two
 marks, where nbgrader cuts it out.  The check's is locked.  When it is graded, `nbgrader_judge.py`
@@ -14,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from inductor_lab.compiler.base.display import write_errors
@@ -22,6 +24,8 @@ from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course.build import Cell, file_text, sources, write_changed
 from inductor_lab.course.exercise import exercises
 from inductor_lab.course.language import LANGUAGES, Language
+from inductor_lab.course.own_exercises import FOLDER as OWN_FOLDER
+from inductor_lab.course.own_exercises import own_exercises
 from inductor_lab.course.source import Block, Source
 
 CONFIG = "nbgrader_config.py"
@@ -47,14 +51,23 @@ CHECK = re.compile(r'course\.check\("([\d.]+)", (\w+)\)')
 """A call of the check: the exercise, and what the student called the solution."""
 
 
-def export(folder: Path, into: Path, language: Language) -> list[Path]:
+def export(
+    folder: Path, into: Path, language: Language, modules: Sequence[Path] = ()
+) -> list[Path]:
     """Write the labs of the sources below `folder` as an nbgrader course; returns the new paths.
 
-    An existing configuration is kept.  Raises BadArguments if there are no sources, and
-    UnreadableFile for a lab with an exercise that is not checked exactly once.
+    `modules` are files with exercises of the teacher.  An existing configuration is kept.  Raises
+    BadArguments if there are no sources, and UnreadableFile for a lab with an exercise that is not
+    checked exactly once.
     """
+    own = {path: own_exercises(path) for path in modules}
     labs = [source for source in sources(folder) if source.kind == "lab"]
     files = [(f"source/{lab.stem}/{lab.stem}.ipynb", assignment(lab, language)) for lab in labs]
+    for path, names in own.items():
+        text = path.read_text(encoding="utf-8")
+        used = [lab.stem for lab in labs if any(one.startswith(f"{lab.number}.") for one in names)]
+        places = [OWN_FOLDER, *(f"source/{stem}" for stem in used)]
+        files += [(f"{place}/{path.name}", text) for place in places]
     if not (into / CONFIG).exists():
         files.insert(0, (CONFIG, CONFIG_TEXT))
     written = write_changed(into, files)

@@ -22,6 +22,7 @@ from inductor_lab.course.exercise import exercises
 from inductor_lab.course.grading import Grader
 from inductor_lab.course.language import language
 from inductor_lab.course.nbgrader import CHECK, SECRET
+from inductor_lab.course.own_exercises import of_course
 from inductor_lab.course.scores import KEPT, Board
 
 _BOARD = re.compile(r"course\.board\((\d+)\)")
@@ -50,6 +51,7 @@ class Judge(NbGraderPreprocessor):  # type: ignore[misc]
         """Run the notebook's cells, and judge its exercises."""
         folder = Path(self.course)
         secret = secret_of(folder)
+        of_course(folder)
         language("en")
         cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
         code = [cell for cell in cells if not _is_check(cell)]
