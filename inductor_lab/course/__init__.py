@@ -4,6 +4,7 @@
     course.predict("kernels", 2, c.after.kernels)
     course.board()                         the points earned so far
     course.own_exercises("strides.py")     exercises of a teacher
+    course.running_example(5)              what chapter 4 made of softmax(x @ w)
 
 docs/course.md explains how the notebooks are generated.
 """
@@ -36,6 +37,7 @@ __all__ = [
     "exercises",
     "own_exercises",
     "predict",
+    "running_example",
     "show",
     "slowdown_intervals",
     "slowdowns",
@@ -49,4 +51,8 @@ def __getattr__(name: str) -> Any:
     """`EXERCISES` are there once somebody asks: the labs import the whole compiler."""
     if name == "EXERCISES":
         return exercises()
+    if name == "running_example":  # it needs torch
+        from inductor_lab.course.example_by_chapter import running_example
+
+        return running_example
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

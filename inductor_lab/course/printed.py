@@ -19,10 +19,11 @@ def show(*things: object) -> None:
     A pair of texts is a text in English and in Chinese.  The compiler's text of an object is
     translated if the language is Chinese; names and code are not.
     """
-    print("\n".join(folded(_text(thing)) for thing in things))
+    print("\n".join(folded(text_of(thing)) for thing in things))
 
 
-def _text(thing: object) -> str:
+def text_of(thing: object) -> str:
+    """Its text in the notebook's language."""
     match thing:
         case (str() as english, str() as chinese):
             return one_of((english, chinese))
