@@ -23,6 +23,7 @@ _HOMES = {
     "benchmark_widget": "bench_widget.BenchmarkWidget",
     "course_bars": "course.bars",
     "course_cells": "course.cells",
+    "course_levels": "levels.levels",
     "course_race": "traffic.race",
     "mime_bundle": "show.mime_bundle",
     "explorer_data": "mime.explorer_data",

@@ -36,7 +36,7 @@ def bars(title: str, description: str, rows: Sequence[tuple[str, float, str]]) -
             yield svg_text(left + length + 8, top + 15, text, anchor="start")
 
     width = max(left + longest + texts + 2 * PAD, width_of(title) + 2 * PAD)
-    return _figure(title, description, width, HEAD + ROW * len(rows) + PAD, parts())
+    return figure(title, description, width, HEAD + ROW * len(rows) + PAD, parts())
 
 
 def cells(
@@ -67,7 +67,7 @@ def cells(
 
     words = max(width_of(text) for text in (title, *(m for m, _ in legend)))
     width = max(left + side * columns, left + 30 + words) + PAD
-    return _figure(title, description, width, below + 22 * len(legend) + 4, parts())
+    return figure(title, description, width, below + 22 * len(legend) + 4, parts())
 
 
 def _cell(
@@ -86,6 +86,7 @@ def _cell(
         yield svg_text(x + side / 2, y + height / 2 + 4, text, style)
 
 
-def _figure(title: str, description: str, width: float, height: float, parts: Iterator[str]) -> str:
+def figure(title: str, description: str, width: float, height: float, parts: Iterator[str]) -> str:
+    """A picture that scrolls where the window is narrower."""
     svg = svg_page(title, width, height, parts, description.splitlines())
     return f'<div style="overflow-x:auto">{svg}</div>'
