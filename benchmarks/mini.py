@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 import inductor_lab as lab
+from inductor_lab.bench.machine import machine
 from inductor_lab.mini import inductor_lab_mini
 
 Program = Callable[..., torch.Tensor]
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, (program, size) in WORKLOADS.items():
         if not given.words or any(word in name for word in given.words):
             print(row(name, program, size, given.rounds, given.bare), flush=True)
+    print(machine())
 
 
 def row(name: str, program: Program, size: tuple[int, ...], rounds: int, bare: bool) -> str:

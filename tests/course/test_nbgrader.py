@@ -13,7 +13,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from IPython.core.formatters import DisplayFormatter
 from nbformat import NotebookNode
+from nbformat.v4 import new_output
 from traitlets.config import Config
 
 from inductor_lab.cli import main
@@ -21,6 +23,8 @@ from inductor_lab.compiler.base.errors import UnreadableFile
 from inductor_lab.course import EXERCISES
 from inductor_lab.course.build import sources
 from inductor_lab.course.nbgrader import CONFIG, SECRET, assignment
+from inductor_lab.course.predictions import read_predictions
+from inductor_lab.course.scores import Board, Guess
 from inductor_lab.course.source import read_source
 from inductor_lab.debug.untrusted.confine import confinable
 from tests.course import wrong
@@ -60,8 +64,11 @@ class Course:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def submit(self, student: str, answers: dict[str, str]) -> None:
-        """Fetch the assignment, fill in the answers, and submit."""
+    def submit(self, student: str, answers: dict[str, str], guess: str = "") -> None:
+        """Fetch the assignment, fill in the answers, show the board, and submit.
+
+        `guess` was the first one for the first question of the tutorial.
+        """
         desk = self.exchange.parent / student
         desk.mkdir()
         self("fetch_assignment", LAB, student=student)
@@ -70,6 +77,10 @@ class Course:
         for cell in notebook.cells:
             identity = about(cell).get("grade_id", "")
             cell.source = answers.get(identity, cell.source)
+            if cell.source == "course.board(1)" and guess:
+                board = Board((), (Guess("operations in the graph", guess, False),))
+                data, about_it = DisplayFormatter().format(board)
+                cell.outputs = [new_output("execute_result", data=data, metadata=about_it)]
         nbformat.write(notebook, path)
         self("submit", LAB, student=student)
 
@@ -129,12 +140,12 @@ def test_five_students_get_their_points_and_feedback(tmp_path: Path) -> None:
     course = Course(tmp_path)
     name = wrong.swapped_operands.__name__
     text = inspect.getsource(wrong.swapped_operands).replace(name, "stack_machine")
-    course.submit("full", answers())
+    course.submit("full", answers(), guess="7")
     course.submit("stub", {})
     course.submit(
         "wrong", first(f"from inductor_lab.course.given.capture import OPERATIONS\n{text}")
     )
-    course.submit("hanging", first(ENDLESS))
+    course.submit("hanging", first(ENDLESS), guess="7")
     course.submit("cheating", dict.fromkeys(answers(), CHEAT))
     course("collect", LAB)
     course("autograde", LAB)
@@ -145,6 +156,8 @@ def test_five_students_get_their_points_and_feedback(tmp_path: Path) -> None:
     assert scores(course.teacher / "grades.csv") == {
         "full": TOTAL, "stub": 0, "wrong": TOTAL - lost, "hanging": TOTAL - lost, "cheating": 0,
     }  # fmt: skip
+    (asked,) = read_predictions(course.teacher, LAB, FOLDER)
+    assert [(one.text, one.students) for one in asked.wrong] == [("7", ("full", "hanging"))]
     course("fetch_feedback", LAB, student="wrong")
     (page,) = (tmp_path / "wrong").rglob("*.html")
     feedback = re.sub("<[^>]*>", "", page.read_text(encoding="utf-8"))
