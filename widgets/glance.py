@@ -164,13 +164,15 @@ def _prediction(one: Prediction) -> str:
 
 def _students(found: Class) -> Iterator[str]:
     heads = "".join(f"<th>{escape(name)}</th>" for name in found.exercises)
-    first, last = (f"<th>{escape(word)}</th>" for word in (say("student"), say("sum")))
+    words = (say("student"), say("sum"), say("predictions"))
+    first, last, guesses = (f"<th>{escape(word)}</th>" for word in words)
     yield f"<details><summary>{escape(say('points of each student'))}</summary><table>"
-    yield f"<thead><tr>{first}{heads}{last}</tr></thead><tbody>"
+    yield f"<thead><tr>{first}{heads}{last}{guesses}</tr></thead><tbody>"
     points = {(answer.student, answer.exercise): answer.points for answer in found.answers}
     for student in found.students:
         cells = "".join(f'<td class="number">{points.get((student, name), "")}</td>'
                         for name in found.exercises)  # fmt: skip
         yield f"<tr><td>{escape(student)}</td>{cells}"
-        yield f'<td class="number">{found.points(student)}</td></tr>'
+        yield f'<td class="number">{found.points(student)}</td>'
+        yield f'<td class="number">{found.guesses(student)}</td></tr>'
     yield "</tbody></table></details>"

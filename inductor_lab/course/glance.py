@@ -94,6 +94,10 @@ class Class:
         """What a student earned in this lab."""
         return sum(answer.points for answer in self.answers if answer.student == student)
 
+    def guesses(self, student: str) -> int:
+        """How many questions of the tutorial a student predicted."""
+        return sum(student in tally.students for one in self.predictions for tally in one.tallies)
+
     def __str__(self) -> str:
         lines = [say("{lab}: {n} students", lab=self.lab, n=len(self.students))]
         for name in self.exercises:

@@ -97,7 +97,9 @@ def test_the_guesses_of_thirty_students(
     page = tmp_path / "glance.html"
     arguments = ["course", "glance", str(tmp_path), LAB, "-o", str(page)]
     assert main([*arguments, "--folder", str(NOTEBOOKS)]) == 0
-    (found,) = read_class(tmp_path, LAB, NOTEBOOKS).predictions
+    read = read_class(tmp_path, LAB, NOTEBOOKS)
+    assert [read.guesses(f"student_{number:02}") for number in (0, 23, 24)] == [1, 1, 0]
+    (found,) = read.predictions
     assert (found.question.name, found.made, found.right) == ("1.1", 24, 8)
     tallies = [(one.text, len(one.students), one.right) for one in found.tallies]
     assert tallies == [("7", 8, False), ("9", 8, True), ("8", 4, False), ("<b>", 4, False)]
