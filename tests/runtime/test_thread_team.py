@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -43,7 +45,7 @@ int count(int64_t n, int64_t* runs, int64_t* parts, int64_t nanoseconds) {
 @pytest.fixture(autouse=True)
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
-    monkeypatch.setenv(thread_team.VARIABLE, thread_team.TEAM)
+    monkeypatch.setenv(thread_team.VARIABLE, thread_team.ALWAYS)
 
 
 @pytest.fixture
@@ -131,6 +133,60 @@ def test_a_forked_process_has_threads_of_its_own(counter) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def test_a_forked_process_does_not_wait_for_threads_of_libgomp(
+    counter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.set_num_threads(2)
+    team(monkeypatch).handle.lab_use_team(-1)
+    assert counter(30)[1] == [2] * 30
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        os._exit(0 if counter(30)[1] == [8] * 30 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def team(monkeypatch: pytest.MonkeyPatch) -> thread_team.Loaded:
+    """The library that uses the team on a busy machine only."""
+    monkeypatch.delenv(thread_team.VARIABLE)
+    found = thread_team.loaded_for(find_toolchain(), "#pragma omp parallel\n")
+    assert found is not None
+    return found
+
+
+def test_threads_change_while_the_program_runs(counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(2)
+    handle = team(monkeypatch).handle
+    counter(40)
+    for k in range(300):
+        handle.lab_use_team(1 if k % 2 else -1)
+        runs, parts = counter(40)
+        assert runs == [1] * 40 and set(parts) == {8 if k % 2 else 2}
+    tasks = len(os.listdir("/proc/self/task"))
+    for k in range(100):
+        handle.lab_use_team(1 if k % 2 else -1)
+    end = time.monotonic() + 60
+    while len(os.listdir("/proc/self/task")) > tasks:  # the threads that keep libgomp's end
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    handle.lab_use_team(0)
+
+
+def test_a_busy_machine_is_noticed(counter, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(2)
+    loaded = team(monkeypatch)
+    spin = "while True: pass"
+    several = [subprocess.Popen([sys.executable, "-c", spin]) for _ in range(2 * os.cpu_count())]
+    try:
+        end = time.monotonic() + 60
+        while not loaded.is_busy and time.monotonic() < end:
+            counter(200_000)
+        assert loaded.is_busy
+    finally:
+        for one in several:
+            one.kill()
+
+
 def test_a_process_ends_while_its_threads_run(tmp_path: Path) -> None:
     script = tmp_path / "ends.py"
     script.write_text(
@@ -181,6 +237,6 @@ def test_which_texts_are_linked(text: str, linked: bool) -> None:
 
 def test_without_the_variable_kernels_use_openmp(monkeypatch: pytest.MonkeyPatch) -> None:
     with_team = find_toolchain().identity
-    monkeypatch.delenv(thread_team.VARIABLE)
+    monkeypatch.setenv(thread_team.VARIABLE, thread_team.NEVER)
     assert not thread_team.flags(find_toolchain(), "#pragma omp parallel for\n")
     assert find_toolchain().identity != with_team

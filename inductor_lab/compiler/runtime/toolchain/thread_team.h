@@ -1,24 +1,29 @@
-// Threads for the parallel regions of kernels, which do not wait for a thread that does not run.
+// Threads for the parallel regions of kernels, for a machine that other programs use too.
 //
 // GCC compiles `#pragma omp parallel` to a call of GOMP_parallel.  libgomp's runs the region once on
 // each of n threads, and returns when all of them have done so.  If another program occupies one
-// processor, each region waits until that thread gets its turn, which takes milliseconds.
+// processor, each region waits until that thread gets its turn, which takes milliseconds.  On a quiet
+// machine it is the fastest way, and is used.  A machine is busy if the system often stops our threads
+// to run others (struct Load).
 //
-// Here a region is done in parts, four for each thread.  A part asks for its number as it would ask
-// for the number of its thread.  Every thread takes the parts of its own share first, then those
-// that are left in other shares.  The caller takes parts too, so a region ends without the threads
-// that did not come in time.
+// On a busy machine a region is done in parts, four for each thread.  A part asks for its number as it
+// would ask for the number of its thread.  Every thread takes the parts of its own share first, then
+// those that are left in other shares.  The caller takes parts too, so a region ends without the
+// threads that did not come in time.
 //
 //     share of thread 0 (caller)   share of thread 1      A share counts the parts that were taken.
 //     [ 0 | 1 | 2 | 3 ]            [ 4 | 5 | 6 | 7 ]      The count contains the number of the region,
 //                                                         so a late thread takes nothing of the next.
 #include <atomic>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <time.h>
 #include <unistd.h>
 #include <linux/futex.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -27,6 +32,7 @@
 typedef void (*Region)(void*);
 extern "C" void GOMP_parallel(Region run, void* data, unsigned threads, unsigned flags);
 extern "C" int omp_get_max_threads();
+extern "C" int omp_get_num_procs();
 extern "C" int omp_get_num_threads();
 extern "C" int omp_get_thread_num();
 
@@ -36,6 +42,8 @@ const uint64_t parts_of_a_thread = 4;
 const unsigned most_threads = 256;
 const int spins = 2000;  // some 50 microseconds: then a thread sleeps until there is work
 const size_t least_stack = 8 << 20;
+const double busy_rate = 70, quiet_rate = 50;  // times a second of computing that a thread is stopped
+const double busy_seconds = 0.2, quiet_seconds = 1;  // of computing, until the machine counts as such
 
 thread_local unsigned part_number = 0, part_count = 0;
 
@@ -59,6 +67,14 @@ void set_float_mode(unsigned mode) {
 #if defined(__SSE__)
     if (_mm_getcsr() != mode) _mm_setcsr(mode);
 #endif
+}
+
+void wait_while(std::atomic<uint32_t>& word, uint32_t value) {
+    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
+}
+
+void wake(std::atomic<uint32_t>& word, int count) {
+    syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
 struct alignas(64) Share {
@@ -110,7 +126,7 @@ struct Team {
             }
             if (number == last) {
                 sleeping.fetch_add(1);
-                syscall(SYS_futex, &region, FUTEX_WAIT_PRIVATE, last, nullptr, nullptr, 0);
+                wait_while(region, last);
                 sleeping.fetch_sub(1);
                 continue;
             }
@@ -129,8 +145,7 @@ struct Team {
         for (unsigned share = 0; share < count; share++)
             shares[share].taken.store((uint64_t)number << 32, std::memory_order_release);
         region.store(number);
-        if (sleeping.load())
-            syscall(SYS_futex, &region, FUTEX_WAKE_PRIVATE, (int)count - 1, nullptr, nullptr, 0);
+        if (sleeping.load()) wake(region, (int)count - 1);
         help(number, 0);
         for (int k = 0; unfinished.load(std::memory_order_acquire); k++)
             if (k < spins) relax(); else sched_yield();
@@ -144,7 +159,7 @@ void* live(void* share) {
     return nullptr;
 }
 
-void start(unsigned count) {
+bool started(void* (*run)(void*), uintptr_t given) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads of the program
@@ -154,16 +169,84 @@ void start(unsigned count) {
     pthread_attr_getstacksize(&made, &stack);
     if (stack < least_stack) pthread_attr_setstacksize(&made, least_stack);
     pthread_attr_setdetachstate(&made, PTHREAD_CREATE_DETACHED);
-    while (team->started + 1 < count) {
-        pthread_t thread;
-        if (pthread_create(&thread, &made, live, (void*)(uintptr_t)(team->started + 1))) break;
-        team->started++;
-    }
+    pthread_t thread;
+    const bool good = !pthread_create(&thread, &made, run, (void*)given);
     pthread_attr_destroy(&made);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return good;
 }
 
-void after_fork() { team = new Team; }  // the threads are those of the parent
+// ---- a busy machine ----------------------------------------------------------------------------
+
+std::atomic<uint32_t> changes{0};  // between busy and quiet: odd if the machine is busy
+std::atomic<int> wanted{0};  // 1: the team always; 0: if the machine is busy; -1: never
+
+bool is_busy() { return changes.load(std::memory_order_relaxed) & 1; }
+
+void nothing(void*) {}
+
+// After a region, libgomp's threads spin for some milliseconds on processors that the team needs.
+// They sleep soon if libgomp has more threads than there are processors (GOMP_SPINCOUNT in its
+// manual).  So this thread has a region with threads of its own, and keeps them, asleep, while the
+// machine is busy.
+void* keep_threads(void* change) {
+    const int spare = omp_get_num_procs() - omp_get_max_threads();
+    GOMP_parallel(nothing, nullptr, (spare > 0 ? spare : 0) + 2, 0);
+    const uint32_t begun = (uint32_t)(uintptr_t)change;
+    while (changes.load() == begun) wait_while(changes, begun);
+    return nullptr;
+}
+
+void set_busy(bool now) {
+    uint32_t seen = changes.load();
+    if ((seen & 1) == now || !changes.compare_exchange_strong(seen, seen + 1)) return;
+    if (now) started(keep_threads, seen + 1);
+    else wake(changes, INT_MAX);
+}
+
+// Counts how often the system has stopped a thread of this process to run another one.
+struct Load {
+    std::atomic<bool> used{false};
+    int64_t next = 0;  // when to look again, in milliseconds
+    double seconds = 0;
+    long stops = 0;
+
+    void look() {
+        timespec now;
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+        const int64_t time = now.tv_sec * 1000 + now.tv_nsec / 1000000;
+        if (used.exchange(true, std::memory_order_acquire)) return;
+        if (time >= next) {
+            next = time + 50;
+            count();
+        }
+        used.store(false, std::memory_order_release);
+    }
+
+    void count() {
+        rusage all;
+        getrusage(RUSAGE_SELF, &all);
+        const double so_far = all.ru_utime.tv_sec + all.ru_stime.tv_sec
+                            + 1e-6 * (all.ru_utime.tv_usec + all.ru_stime.tv_usec);
+        const double passed = so_far - seconds, rate = (all.ru_nivcsw - stops) / passed;
+        if (passed < (is_busy() ? quiet_seconds : busy_seconds)) return;
+        if (!wanted.load() && seconds) {
+            if (rate > busy_rate) set_busy(true);
+            if (rate < quiet_rate) set_busy(false);
+        }
+        seconds = so_far;
+        stops = all.ru_nivcsw;
+    }
+};
+
+Load load;
+
+void after_fork() {  // the threads are those of the parent, and libgomp would wait for them
+    team = new Team;
+    wanted.store(1);
+    changes.store(1);
+    load.used.store(false);
+}
 
 struct Begin {
     Begin() {
@@ -176,7 +259,19 @@ struct Begin {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+EXPORT void lab_use_team(int value) {
+    wanted.store(value);
+    set_busy(value > 0);
+}
+
+EXPORT int lab_uses_team() { return is_busy(); }
+
 EXPORT void __wrap_GOMP_parallel(Region run, void* data, unsigned threads, unsigned flags) {
+    if (!part_count) load.look();
+    if (!part_count && !is_busy()) {
+        GOMP_parallel(run, data, threads, flags);
+        return;
+    }
     if (!threads) threads = (unsigned)omp_get_max_threads();
     if (threads > most_threads) threads = most_threads;
     if (part_count || threads < 2 || team->used.exchange(true, std::memory_order_acquire)) {
@@ -190,7 +285,7 @@ EXPORT void __wrap_GOMP_parallel(Region run, void* data, unsigned threads, unsig
         return;
     }
     Team* mine = team;
-    if (mine->started + 1 < threads) start(threads);
+    while (mine->started + 1 < threads && started(live, mine->started + 1)) mine->started++;
     mine->all(run, data, threads);
     mine->used.store(false, std::memory_order_release);
 }

@@ -1,13 +1,12 @@
-"""Kernels can run their parallel regions on threads of our own (`thread_team.h`).
+"""On a busy machine, kernels run their parallel regions on threads of our own (`thread_team.h`).
 
 libgomp waits for all its threads in every region, also for one whose processor another program
 uses.  Our threads share a region in small parts, so such a thread does fewer.  Kernels are linked
-with `--wrap`, which replaces the functions of libgomp; their text stays OpenMP.
+with `--wrap`, which replaces the functions of libgomp; their text stays OpenMP.  While nothing else
+uses the processors, regions run on libgomp's threads.
 
-`INDUCTOR_LAB_THREADS=team` asks for it.  It is for machines that are shared: on a quiet one it is a
-little slower, and where library calls alternate with kernels, libgomp's threads occupy a processor
-for some milliseconds after each call.  A kernel that uses more of OpenMP than parallel loops keeps
-libgomp, and so does every compiler except GCC on Linux.
+`INDUCTOR_LAB_THREADS` is `team` (always our own), `openmp` (never), or not set.  A kernel that uses
+more of OpenMP than parallel loops keeps libgomp, and so does every compiler except GCC on Linux.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import re
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,7 +28,7 @@ from inductor_lab.compiler.runtime.cache.kernel_cache import usable_cache
 from inductor_lab.compiler.runtime.toolchain.compiler_flags import Family
 
 VARIABLE = "INDUCTOR_LAB_THREADS"
-TEAM = "team"
+ALWAYS, NEVER = "team", "openmp"
 WRAPPED = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 _REGION = re.compile(r"^\s*#pragma omp parallel\b", re.MULTILINE)
 _OTHER = re.compile(
@@ -52,8 +52,28 @@ class Toolchain(Protocol):
     def compile(self, source: Path, library: Path, more: Sequence[str] = ()) -> Any: ...
 
 
+@dataclass
+class Loaded:
+    """The library in this process; `always` is whether it does all regions."""
+
+    path: Path
+    handle: ctypes.CDLL
+    always: bool = False
+
+    def ask(self, always: bool) -> None:
+        """Let our threads do all regions, or those on a busy machine."""
+        if always != self.always:
+            self.handle.lab_use_team(int(always))
+            self.always = always
+
+    @property
+    def is_busy(self) -> bool:
+        """Do our threads do the regions now?"""
+        return bool(self.handle.lab_uses_team())
+
+
 _LOCK = threading.Lock()
-_LOADED: dict[str, Path | None] = {}
+_LOADED: dict[str, Loaded | None] = {}
 """The libraries by the identity of the toolchain; they stay loaded, because their threads live as
 long as the process."""
 
@@ -77,8 +97,8 @@ def is_possible(toolchain: Toolchain) -> bool:
 
 
 def is_used(toolchain: Toolchain) -> bool:
-    """Is it possible, and asked for?"""
-    return os.environ.get(VARIABLE) == TEAM and is_possible(toolchain)
+    """Is it possible, and not refused?"""
+    return os.environ.get(VARIABLE) != NEVER and is_possible(toolchain)
 
 
 def flags(toolchain: Toolchain, text: str) -> list[str]:
@@ -86,10 +106,10 @@ def flags(toolchain: Toolchain, text: str) -> list[str]:
     library = loaded_for(toolchain, text)
     if library is None:
         return []
-    return [*(f"-Wl,--wrap={function}" for function in WRAPPED), str(library)]
+    return [*(f"-Wl,--wrap={function}" for function in WRAPPED), str(library.path)]
 
 
-def loaded_for(toolchain: Toolchain, text: str) -> Path | None:
+def loaded_for(toolchain: Toolchain, text: str) -> Loaded | None:
     """Load our threads if a kernel library with this text is linked to them; return their library.
 
     It is compiled, or found in the cache.  A kernel library finds it by its name, so it must be
@@ -99,13 +119,15 @@ def loaded_for(toolchain: Toolchain, text: str) -> Path | None:
         return None
     with _LOCK:
         key = toolchain.identity
-        path = _LOADED.get(key)
-        if key not in _LOADED or (path is not None and not path.exists()):  # the cache was emptied
-            path = _LOADED[key] = _load(toolchain)
-        return path
+        found = _LOADED.get(key)
+        if key not in _LOADED or (found and not found.path.exists()):  # the cache was emptied
+            found = _LOADED[key] = _load(toolchain)
+        if found is not None:
+            found.ask(os.environ.get(VARIABLE) == ALWAYS)
+        return found
 
 
-def _load(toolchain: Toolchain) -> Path | None:
+def _load(toolchain: Toolchain) -> Loaded | None:
     def build(folder: Path) -> None:
         file = folder / "thread_team.cpp"
         file.write_text(source(), encoding="utf-8")
@@ -115,7 +137,6 @@ def _load(toolchain: Toolchain) -> Path | None:
 
     try:
         path = usable_cache().entry((source(), toolchain.identity), build) / name()
-        ctypes.CDLL(str(path))
+        return Loaded(path, ctypes.CDLL(str(path)))
     except (LabError, OSError):
         return None
-    return path
