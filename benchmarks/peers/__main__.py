@@ -5,9 +5,10 @@
     python -m benchmarks.peers --systems stock OpenVINO --kinds model --busy
 
 Each system runs in a separate process with the same inputs, weights, precision and number of
-threads.  Its result is compared with float64 first; a wrong one is not timed.  Then the processes
-run one after the other in rounds.  With `--busy` there are further rounds, in which another process
-occupies one processor all the time.  `--floor` computes the least time that a model could take.
+threads.  Its result is compared with float64 first; one that is much further from it than that of
+eager mode is wrong, and not timed.  Then the processes run one after the other in rounds.  With
+`--busy` there are further rounds, in which another process occupies one processor all the time.
+`--floor` computes the least time that a model could take.
 
 `pip install 'inductor_lab[peers]'` installs the other systems.  Results are in the folder `--out`
 after each workload: `results.json` and `table.md`; with `--resume` they are kept and completed.
@@ -35,7 +36,7 @@ import numpy as np
 from benchmarks.peers import results
 from benchmarks.peers.floor import floor_of
 from benchmarks.peers.results import Row
-from benchmarks.peers.systems import EXACT, OURS, SYSTEMS, System
+from benchmarks.peers.systems import EAGER, EXACT, OURS, SYSTEMS, System
 from benchmarks.peers.workloads import WORK, Work
 from inductor_lab.bench.machine import machine
 
@@ -124,7 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = results.load(kept) if given.resume and kept.exists() else []
     done = {row.name for row in rows}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as caches:
-        settings = Settings([SYSTEMS[name] for name in given.systems], given.threads,
+        named = dict.fromkeys((EAGER, *given.systems))  # its errors are the scale for others
+        settings = Settings([SYSTEMS[name] for name in named], given.threads,
                             given.seconds, given.patience, given.busy, given.floor,
                             Path(caches))  # fmt: skip
         print(about(settings), flush=True)

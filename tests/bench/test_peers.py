@@ -24,7 +24,7 @@ ROW_SUM = "row sum (4096, 2048)"
 
 
 def test_a_kernel_is_timed_next_to_eager_mode(tmp_path: Path) -> None:
-    given = [ROW_SUM, "--systems", EAGER, OURS, "OpenVINO", "--seconds", "0.1", "--busy"]
+    given = [ROW_SUM, "--systems", OURS, "OpenVINO", "--seconds", "0.1", "--busy"]
     assert peers.main([*given, "--out", str(tmp_path)]) == 0
     (row,) = results.load(tmp_path / "results.json")
     assert row.failures == {} and set(row.seconds) == set(row.busy) == {EAGER, OURS}
