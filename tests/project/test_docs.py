@@ -153,6 +153,11 @@ def test_the_glossary_has_each_term_once() -> None:
 COUNT = re.compile(r"\b(five|six|seven|eight|nine|ten) (phases|stations) ?", re.IGNORECASE)
 
 
+def test_the_architecture_fits_on_a_few_screens() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 200, "details belong on a page of their own"
+
+
 def test_the_phases_are_counted_in_one_way() -> None:
     """As the picture in docs/architecture.md has them, wherever they are counted."""
     picture = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
