@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import transformers as hf
+from torch.utils._pytree import tree_map_only
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 SIZES = {
@@ -34,7 +35,7 @@ SIZES = {
 SMALL = {name: size for size, names in SIZES.items() for name in names.split()}
 CHANCE = ("drop", "mask_time_prob", "mask_feature_prob", "jitter")
 """Parts of names of entries that make a model random; they become 0."""
-MOST_PARAMETERS = 30_000_000
+MOST_PARAMETERS = 120_000_000
 DEEPEST = 3
 """Configurations inside of configurations are shrunk so deep."""
 LISTS = {"depths": 1, "hidden_sizes": 16, "embed_dims": 16}
@@ -46,29 +47,43 @@ KEPT = (
     ("image_size", "patch_size", "hidden_sizes", "depths", "num_channels"),
     ("head_dim", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "n_group", "topk_group",
      "num_key_value_heads", "num_groups", "state_size"),
+    tuple(name for name in SMALL if "layer" not in name and "vocab" not in name),
 )  # fmt: skip
-"""Entries that keep their default size, in one attempt after the other."""
+"""Entries that keep their default size, in one attempt after the other; in the last one, only the
+numbers of layers and words are small."""
 
 
-def small_model(model_type: str) -> tuple[torch.nn.Module, dict[str, Any]]:
-    """A small model of a type, and inputs; raises the last error if no attempt runs."""
+def small_model(
+    model_type: str, dtype: torch.dtype = torch.float32
+) -> tuple[torch.nn.Module, dict[str, Any]]:
+    """A small model of a type, and inputs; raises the first error if no attempt runs."""
+    errors: list[Exception] = []
     for kept in KEPT:
         torch.manual_seed(0)
-        config = CONFIG_MAPPING[model_type]()
-        shrink(config, kept)
         try:
+            config = CONFIG_MAPPING[model_type]()
+            shrink(config, kept)
             with torch.device("meta"):
                 count = sum(each.numel() for each in hf.AutoModel.from_config(config).parameters())
             if count > MOST_PARAMETERS:
                 raise ValueError(f"{count:,} parameters")
-            model = hf.AutoModel.from_config(config).eval()
-            inputs = inputs_for(model, config)
-            with torch.no_grad():
-                model(**inputs)
-            return model, inputs
+            model = hf.AutoModel.from_config(config).to(dtype).eval()
+            attempts = inputs_for(model, config)
         except Exception as error:
-            failed = error
-    raise failed
+            errors.append(error)
+            continue
+        for inputs in attempts:
+            given = tree_map_only(
+                torch.Tensor, lambda x: x.to(dtype) if x.is_floating_point() else x, inputs
+            )
+            try:
+                with torch.no_grad():
+                    model(**given)
+            except Exception as error:
+                errors.append(error)
+            else:
+                return model, given
+    raise errors[0]
 
 
 def shrink(config: Any, kept: Collection[str], depth: int = 0) -> None:
@@ -101,24 +116,31 @@ def small_value(config: Any, name: str, value: Any) -> Any:
     return value
 
 
-def inputs_for(model: torch.nn.Module, config: Any) -> dict[str, Any]:
-    """Inputs by the names of the parameters of `forward`."""
+def inputs_for(model: torch.nn.Module, config: Any) -> list[dict[str, Any]]:
+    """Inputs by the names of the parameters of `forward`: all, then fewer."""
     names = inspect.signature(model.forward).parameters
     vocabulary = max(int(getattr(config.get_text_config(), "vocab_size", 99) or 99), 8)
     size, channels = _of_images(config)
+    words = torch.randint(2, min(vocabulary, 99), (2, 12))
     made = {
-        "input_ids": lambda: torch.randint(2, min(vocabulary, 99), (2, 12)),
+        "input_ids": lambda: words,
         "decoder_input_ids": lambda: torch.randint(2, min(vocabulary, 99), (2, 7)),
         "pixel_values": lambda: torch.randn(2, channels, size, size),
         "input_values": lambda: torch.randn(2, 2000),
         "input_features": lambda: torch.randn(2, getattr(config, "num_mel_bins", 80), 128),
+        "bbox": lambda: torch.randint(0, 50, (2, 12, 1)).expand(2, 12, 4).contiguous(),
+        "visual_feats": lambda: torch.randn(2, 5, getattr(config, "visual_feat_dim", 8)),
+        "visual_pos": lambda: torch.rand(2, 5, 4),
+        "query_embeds": lambda: torch.randn(2, 6, config.hidden_size),
+        "qformer_input_ids": lambda: words,
     }
     main = getattr(model, "main_input_name", "input_ids")
-    found = {main: made[main]()} if main in made else {}
-    for name in ("input_ids", "decoder_input_ids", "pixel_values"):
-        if name in names and name not in found:
-            found[name] = made[name]()
-    return found
+    asked = [name for name in made if name in names]
+    plain = {"use_cache": False} if "use_cache" in names else {}
+    several = [*asked, *([main] if main in made and main not in asked else [])]
+    choices = [several, [main, "decoder_input_ids"], [main], ["input_ids"]]
+    return [{name: made[name]() for name in choice if name in made and name in names} | plain
+            for choice in choices]  # fmt: skip
 
 
 def _of_images(config: Any) -> tuple[int, int]:

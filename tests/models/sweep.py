@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -35,6 +35,7 @@ class Outcome:
     evaluation: str
     training: str
     why: str = ""
+    dtype: str = "float32"
 
 
 class Differs(Exception):
@@ -45,9 +46,14 @@ class TorchDiffers(Differs):
     """So does `backend="aot_eager"`: TorchDynamo or AOTAutograd is the cause."""
 
 
-def check_model(name: str) -> Outcome:
+def check_model(name: str, dtype: torch.dtype = torch.float32) -> Outcome:
+    found = _checked(name, dtype)
+    return replace(found, dtype=str(dtype).removeprefix("torch."))
+
+
+def _checked(name: str, dtype: torch.dtype) -> Outcome:
     try:
-        model, inputs = small_model(name)
+        model, inputs = small_model(name, dtype)
         if difference(results(model, inputs), results(model, inputs)) > 0:
             return not_reached(name, "it is random")
     except Exception as error:
@@ -162,5 +168,5 @@ def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
     return worst / max(scale, SMALLEST) if worst == worst else float("inf")
 
 
-def work(send: Callable[[Any], None], name: str) -> None:
-    send(check_model(name))
+def work(send: Callable[[Any], None], name: str, dtype: torch.dtype) -> None:
+    send(check_model(name, dtype))

@@ -15,7 +15,7 @@ from tests.models.sweep import Outcome, check_model, difference
 def test_small_models_are_reached(name: str) -> None:
     model, inputs = small_model(name)
     assert sum(each.numel() for each in model.parameters()) <= MOST_PARAMETERS
-    assert {each.shape[0] for each in inputs.values()} == {2}
+    assert {each.shape[0] for each in inputs.values() if torch.is_tensor(each)} == {2}
 
 
 def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,5 +56,11 @@ def test_differences_are_relative_to_each_tensor() -> None:
 def test_the_table_counts_each_kind() -> None:
     found = [Outcome("b", "agrees", "differs", "why"), Outcome("a", "agrees", "not reached")]
     lines = table(found).splitlines()
-    assert lines[2] == "| evaluation | 2 | 0 | 0 | 0 | 0 |"
-    assert lines[3] == "| training | 0 | 1 | 0 | 0 | 1 |" and lines[-2].startswith("| a |")
+    assert lines[2] == "| float32, evaluation | 2 | 0 | 0 | 0 | 0 |"
+    assert lines[3] == "| float32, training | 0 | 1 | 0 | 0 | 1 |"
+    assert lines[-2].startswith("| a | float32 |")
+
+
+def test_models_run_in_bfloat16() -> None:
+    found = check_model("bert", torch.bfloat16)
+    assert found == Outcome("bert", "agrees", "agrees", "", "bfloat16")
