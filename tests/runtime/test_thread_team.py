@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -128,8 +129,7 @@ def test_a_forked_process_has_threads_of_its_own(counter) -> None:
     child = os.fork()
     if child == 0:
         good = all(counter(30)[0] == [1] * 30 for _ in range(50))
-        tasks = len(os.listdir("/proc/self/task"))
-        os._exit(0 if good and tasks == 2 else 1)
+        os._exit(0 if good and tasks() == 2 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
@@ -144,6 +144,11 @@ def test_a_forked_process_does_not_wait_for_threads_of_libgomp(
         signal.alarm(60)
         os._exit(0 if counter(30)[1] == [8] * 30 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def tasks() -> int:
+    """The number of threads of this process."""
+    return len(os.listdir("/proc/self/task"))
 
 
 def team(monkeypatch: pytest.MonkeyPatch) -> thread_team.Loaded:
@@ -162,14 +167,38 @@ def test_threads_change_while_the_program_runs(counter, monkeypatch: pytest.Monk
         handle.lab_use_team(1 if k % 2 else -1)
         runs, parts = counter(40)
         assert runs == [1] * 40 and set(parts) == {8 if k % 2 else 2}
-    tasks = len(os.listdir("/proc/self/task"))
+    before = tasks()
     for k in range(100):
         handle.lab_use_team(1 if k % 2 else -1)
     end = time.monotonic() + 60
-    while len(os.listdir("/proc/self/task")) > tasks:  # the threads that keep libgomp's end
+    while tasks() > before:  # the threads that keep libgomp's end
         assert time.monotonic() < end
         time.sleep(0.01)
     handle.lab_use_team(0)
+
+
+@pytest.mark.parametrize(("limit", "more"), [(resource.RLIM_INFINITY, 2), (1 << 45, 0)])
+def test_libgomp_gets_no_more_threads_if_memory_is_limited(
+    counter, monkeypatch: pytest.MonkeyPatch, limit: int, more: int
+) -> None:
+    """It would end the process if it could not start one."""
+    torch.set_num_threads(2)
+    handle = team(monkeypatch).handle
+    counter(40)
+    handle.lab_use_team(-1)
+    time.sleep(0.5)
+    before, (soft, hard) = tasks(), resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+        handle.lab_use_team(1)
+        end = time.monotonic() + 60
+        while tasks() < before + more and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        assert tasks() == before + more
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+        handle.lab_use_team(0)
 
 
 def test_a_busy_machine_is_noticed(counter, monkeypatch: pytest.MonkeyPatch) -> None:

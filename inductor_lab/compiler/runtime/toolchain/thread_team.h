@@ -190,6 +190,8 @@ void nothing(void*) {}
 // manual).  So this thread has a region with threads of its own, and keeps them, asleep, while the
 // machine is busy.
 void* keep_threads(void* change) {
+    rlimit space;  // libgomp ends the process if there is no memory for a thread
+    if (getrlimit(RLIMIT_AS, &space) || space.rlim_cur != RLIM_INFINITY) return nullptr;
     const int spare = omp_get_num_procs() - omp_get_max_threads();
     GOMP_parallel(nothing, nullptr, (spare > 0 ? spare : 0) + 2, 0);
     const uint32_t begun = (uint32_t)(uintptr_t)change;
