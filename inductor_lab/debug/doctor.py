@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,6 +23,7 @@ from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.codegen.kernel import Code, Line
 from inductor_lab.compiler.runtime.cache.folder_permissions import trust_problem
 from inductor_lab.compiler.runtime.cache.kernel_cache import open_cache
+from inductor_lab.compiler.runtime.toolchain import thread_team
 from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 from inductor_lab.compiler.runtime.toolchain.openmp import loaded_runtimes
 from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
@@ -142,7 +144,7 @@ def _rows() -> Iterator[Row]:
     yield Row("OpenMP", ", ".join(map(str, loaded_runtimes())))
     capability = torch.backends.cpu.get_cpu_capability()
     yield Row("CPU", f"{cpu_name()}, {os.cpu_count()} cores, {capability}")
-    yield Row("threads", f"{torch.get_num_threads()} (torch.set_num_threads)")
+    yield Row("threads", f"{torch.get_num_threads()} (torch.set_num_threads), {_whose_threads()}")
     yield Row("GPU", _gpus(), todo="without one, Triton code is compiled and interpreted, not run")
     yield _graphviz()
     yield _cache()
@@ -200,6 +202,15 @@ def _probe() -> Row:
     except (LabError, OSError) as problem:
         return Row("probe kernel", "", needed=True, todo=str(problem))
     return Row("probe kernel", f"compiled, loaded and ran on {threads} threads", needed=True)
+
+
+def _whose_threads() -> str:
+    """Who runs the parallel loops of kernels (docs/threads.md)."""
+    with suppress(LabError):
+        if thread_team.is_used(find_toolchain()):
+            always = os.environ.get(thread_team.VARIABLE) == thread_team.ALWAYS
+            return "our own" if always else "OpenMP's; our own on a busy machine"
+    return "OpenMP's"
 
 
 def _graphviz() -> Row:

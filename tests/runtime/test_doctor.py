@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from inductor_lab.compiler.runtime.toolchain import thread_team
+from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 from inductor_lab.compiler.torch_door import torch_names
 from inductor_lab.debug import doctor as doctor_module
 from inductor_lab.debug.doctor import report
@@ -79,3 +81,19 @@ def test_without_a_compiler_it_says_what_to_install(
     doctor = report()
     assert not doctor.healthy
     assert "MISSING" in str(doctor) and "install" in str(doctor)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(None, "OpenMP's; our own on a busy machine"), ("team", "our own"), ("openmp", "OpenMP's")],
+)
+def test_whose_threads_run_kernels(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, expected: str
+) -> None:
+    if not thread_team.is_possible(find_toolchain()):
+        expected = "OpenMP's"
+    monkeypatch.delenv(thread_team.VARIABLE, raising=False)
+    if value:
+        monkeypatch.setenv(thread_team.VARIABLE, value)
+    (row,) = (row for row in report().rows if row.name == "threads")
+    assert row.found.endswith(f", {expected}")
