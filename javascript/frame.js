@@ -1,15 +1,16 @@
-// A frame that draws a document of unknown origin.  The sandbox gives the frame an origin of its own,
+// A frame that draws documents of unknown origin.  The sandbox gives the frame an origin of its own,
 // and its policy runs the script of the explorer and no other, as in the page of a report.
 
 import { html } from "./dom.js";
 
 /** @import { Sent } from "./jupyterlab.d.ts" */
+/** @import { Document } from "./sent.d.ts" */
 
 /**
  * @param {{ script: string, style: string }} page the texts of widgets/built/page.js and explorer.css
- * @param {string} text a document (see model.py) as JSON
+ * @param {string[]} texts documents (see model.py) as JSON; several are drawn in tabs
  */
-export function framed({ script, style }, text) {
+export function framed({ script, style }, texts) {
   const element = html("iframe", {
     title: "inductor_lab explorer",
     sandbox: "allow-scripts allow-downloads",
@@ -19,7 +20,7 @@ export function framed({ script, style }, text) {
   });
   const send = (/** @type {Sent} */ sent) => element.contentWindow?.postMessage(sent, "*");
   // a frame that is moved loads again
-  element.addEventListener("load", () => send({ light: isLight(), text }));
+  element.addEventListener("load", () => send({ light: isLight(), texts }));
   const theme = new MutationObserver(() => send({ light: isLight() }));
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
   return { element, dispose: () => theme.disconnect() };
@@ -46,6 +47,8 @@ function pageText(script, style) {
 body { margin: 0; font: 14px system-ui, sans-serif; background: #ffffff; color: #1b1f24 }
 body[data-jp-theme-light="false"] { background: #0d1117; color: #e6edf3 }
 .lab-failed { margin: 16px }
+.lab-explorers { --above: 36px }
+.lab-explorers > .lab-explorer-tabs { box-sizing: border-box; height: var(--above); padding: 5px 8px; flex-wrap: nowrap; overflow-x: auto; white-space: nowrap }
 </style>
 <style>${style}</style>
 </head>
@@ -59,22 +62,33 @@ body[data-jp-theme-light="false"] { background: #0d1117; color: #e6edf3 }
 /**
  * Runs in the frame, as text: so it uses nothing but its argument.
  *
- * @param {{ render: typeof import("./explorer.js").render }} explorer
+ * @param {typeof import("./page_entry.js")} explorer
  */
-function listen({ render }) {
-  addEventListener("message", ({ data, source }) => {
-    if (source !== parent) return;
-    document.body.dataset.jpThemeLight = String(data.light);
-    if (!data.text) return;
-    const root = document.createElement("div");
-    root.className = "lab-page";
-    document.body.replaceChildren(root);
+function listen({ render, tabbed }) {
+  const attempt = (/** @type {HTMLElement} */ root, /** @type {() => void} */ draw) => {
     try {
-      document.documentElement.lang = render(root, JSON.parse(data.text)).doc.language || "en";
+      draw();
     } catch (error) {
       root.className = "lab-failed";
       root.setAttribute("role", "alert");
       root.textContent = `This explorer is damaged and cannot be shown: ${error}`;
     }
+  };
+  const show = (/** @type {HTMLElement} */ root, /** @type {Document} */ doc) => attempt(root, () => {
+    root.className = "lab-page";
+    document.documentElement.lang = render(root, doc).doc.language || "en";
+  });
+  addEventListener("message", ({ data, source }) => {
+    if (source !== parent) return;
+    document.body.dataset.jpThemeLight = String(data.light);
+    if (!data.texts) return;
+    const root = document.createElement("div");
+    document.body.replaceChildren(root);
+    attempt(root, () => {
+      /** @type {Document[]} */
+      const docs = data.texts.map((/** @type {string} */ text) => JSON.parse(text));
+      if (docs.length === 1) show(root, docs[0]);
+      else tabbed(root, docs.map(({ title }) => title), (place, i) => show(place, docs[i]));
+    });
   });
 }

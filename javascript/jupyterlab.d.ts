@@ -47,7 +47,7 @@ export interface Container {
 }
 
 /** The data of the MIME type (see widgets/mime.py). */
-export interface MimeData { format: string; version: number; gzip: string }
+export interface MimeData { format: string; version: number; gzip: string | string[] }
 
-/** A message to the frame: the theme, and the document when the frame has loaded. */
-export interface Sent { light: boolean; text?: string }
+/** A message to the frame: the theme, and the documents when the frame has loaded. */
+export interface Sent { light: boolean; texts?: string[] }

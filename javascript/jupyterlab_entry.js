@@ -6,7 +6,7 @@
 
 import { html, refill } from "./dom.js";
 import { framed } from "./frame.js";
-import { converted, documentText } from "./mime.js";
+import { converted, documentTexts } from "./mime.js";
 
 /** @import { Container, MimeModel, Modules, RendererOptions, SharedScope } from "./jupyterlab.d.ts" */
 
@@ -73,8 +73,8 @@ function explorerWidget({ Widget, PanelLayout, RenderedHTML, ServerConnection })
       try {
         if (isFile) this.say("status", "Opening the saved compilation …");
         const found = isFile ? await converted(String(data), ServerConnection) : data;
-        const [text, page] = await Promise.all([documentText(found), explorerPage()]);
-        if (!this.isDisposed) this.showFrame(page, text, isFile);
+        const [texts, page] = await Promise.all([documentTexts(found), explorerPage()]);
+        if (!this.isDisposed) this.showFrame(page, texts, isFile);
       } catch (error) {
         this.say("alert", error instanceof Error ? error.message : String(error));
       }
@@ -94,11 +94,11 @@ function explorerWidget({ Widget, PanelLayout, RenderedHTML, ServerConnection })
 
     /**
      * @param {{ script: string, style: string }} page
-     * @param {string} text
+     * @param {string[]} texts
      * @param {boolean} isFile a file fills its tab, an output can be resized
      */
-    showFrame(page, text, isFile) {
-      const frame = framed(page, text);
+    showFrame(page, texts, isFile) {
+      const frame = framed(page, texts);
       this.shown = frame;
       this.addClass("jp-IFrame"); // while a tab or a border is dragged, the frame gets no events
       if (!isFile) Object.assign(this.node.style, { height: HEIGHT, resize: "vertical", overflow: "hidden" });

@@ -1,4 +1,4 @@
-// From a file or an output to the document of the explorer, as JSON text.
+// From a file or an output to the documents of its explorers, as JSON texts.
 
 import { unzipped } from "./unzip.js";
 
@@ -32,13 +32,15 @@ export async function converted(text, server) {
 }
 
 /**
- * The document in the data of an output.
+ * The documents in the data of an output; usually it has one.
  *
  * @param {unknown} data
  */
-export async function documentText(data) {
+export async function documentTexts(data) {
   const { format, version, gzip } = /** @type {Partial<MimeData>} */ (data ?? {});
-  if (format !== FORMAT || typeof version !== "number" || typeof gzip !== "string") {
+  const all = Array.isArray(gzip) ? gzip : [gzip];
+  const isText = all.length > 0 && all.every((each) => typeof each === "string");
+  if (format !== FORMAT || typeof version !== "number" || !isText) {
     throw new Error("This output is not an explorer of inductor_lab, or it is damaged.");
   }
   if (version > VERSION) {
@@ -48,14 +50,19 @@ export async function documentText(data) {
   if (version < VERSION) {
     throw new Error("This output is from an older version of inductor_lab. Run its cell again.");
   }
-  let text = "";
-  try {
-    text = await unzipped(gzip, LARGEST_DOCUMENT);
-  } catch (error) {
-    throw new Error(`This output is damaged: ${error}`);
+  /** @type {string[]} */
+  const texts = [];
+  let size = 0;
+  for (const each of all) {
+    try {
+      texts.push(await unzipped(each, LARGEST_DOCUMENT - size));
+    } catch (error) {
+      throw new Error(`This output is damaged: ${error}`);
+    }
+    size += texts[texts.length - 1].length;
+    if (size > LARGEST_DOCUMENT) throw tooLarge("This output", size, LARGEST_DOCUMENT);
   }
-  if (text.length > LARGEST_DOCUMENT) throw tooLarge("This output", text.length, LARGEST_DOCUMENT);
-  return text;
+  return texts;
 }
 
 /**

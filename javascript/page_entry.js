@@ -8,7 +8,7 @@ import { shareTraits } from "./traits.js";
 
 export { coloured } from "./colours.js";
 export { announce, Line } from "./live.js";
-export { renderTabs } from "./tabs.js";
+export { renderTabs, tabbed } from "./tabs.js";
 export { render, renderZipped };
 
 /** The anywidget interface: announce a model, and draw its document. */

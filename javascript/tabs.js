@@ -6,22 +6,35 @@ import { oneStop } from "./roving.js";
 import { followTheme } from "./theme.js";
 
 /**
- * `documents` are [compressed document, channel, title]; each is drawn when its tab is first opened.
+ * `documents` are [compressed document, channel, title].
  *
  * @param {HTMLElement} root
  * @param {[zipped: string, channel: string | null, title: string][]} documents
  */
 export function renderTabs(root, documents) {
-  const panels = documents.map(() => html("div", { role: "tabpanel", hidden: true }));
-  const tabs = documents.map(([, , title], i) => html("button", {
+  tabbed(root, documents.map(([, , title]) => title), (place, i) => {
+    const [zipped, channel] = documents[i];
+    renderZipped(place, zipped, channel);
+  });
+}
+
+/**
+ * Tabs with these titles; `draw` is called when a tab is first opened.  The last one is open.
+ *
+ * @param {HTMLElement} root
+ * @param {string[]} titles
+ * @param {(place: HTMLElement, i: number) => void} draw
+ */
+export function tabbed(root, titles, draw) {
+  const panels = titles.map(() => html("div", { role: "tabpanel", hidden: true }));
+  const tabs = titles.map((title, i) => html("button", {
     type: "button", role: "tab", onclick: () => open(i),
   }, title));
   /** @type {Set<number>} */
   const drawn = new Set();
 
   function open(/** @type {number} */ i) {
-    const [zipped, channel] = documents[i];
-    if (!drawn.has(i)) renderZipped(panels[i].appendChild(html("div")), zipped, channel);
+    if (!drawn.has(i)) draw(panels[i].appendChild(html("div")), i);
     drawn.add(i);
     panels.forEach((panel, n) => { panel.hidden = n !== i; });
     tabs.forEach((tab, n) => {
@@ -38,5 +51,5 @@ export function renderTabs(root, documents) {
   root.classList.add("lab-explorers");
   followTheme(root);
   refill(root, row, ...panels);
-  open(documents.length - 1);
+  open(titles.length - 1);
 }

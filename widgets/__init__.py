@@ -26,6 +26,7 @@ _HOMES = {
     "course_levels": "levels.levels",
     "course_race": "traffic.race",
     "mime_bundle": "show.mime_bundle",
+    "explorers_bundle": "show.explorers_bundle",
     "explorer_data": "mime.explorer_data",
     "close_explorers": "home.close_explorers",
     "annotated": "annotate.Annotated",

@@ -1,9 +1,9 @@
 """The explorer as data for our JupyterLab extension, which draws it without this package.
 
-    {"format": "inductor_lab explorer", "version": 1, "gzip": "H4sIAAAA..."}
+    {"format": "inductor_lab explorer", "version": 2, "gzip": "H4sIAAAA..."}
 
 `gzip` is the document (`model.py`), compressed: Jupyter writes each number of a JSON output into a
-line of its own.  `javascript/mime.js` reads it.
+line of its own.  For several explorers in tabs it is a list.  `javascript/mime.js` reads it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ def explorer_data(compilation: Record | StockCompilation) -> dict[str, Any]:
     return mime_data(zipped(document(compilation)))
 
 
-def mime_data(zipped: str) -> dict[str, Any]:
-    """The same for a compressed document."""
+def mime_data(zipped: str | list[str]) -> dict[str, Any]:
+    """The same for a compressed document, or for several."""
     return {"format": FORMAT, "version": VERSION, "gzip": zipped}

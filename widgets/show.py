@@ -118,22 +118,36 @@ def mime_bundle(compilation: Compilation | StockCompilation) -> dict[str, Any] |
 
 def explorers(several: Explorers) -> str:
     """Explorers in tabs; without scripts, their plain forms one after the other."""
+    return _explorers_with(several)[0]
+
+
+def explorers_bundle(several: Explorers) -> dict[str, Any] | None:
+    """The output of a notebook, as `mime_bundle` of one; the data has one document per tab."""
+    if not in_kernel() or wants_view():
+        return None
+    page, data = _explorers_with(several)
+    return {"text/html": page, MIME_TYPE: mime_data(data)}
+
+
+def _explorers_with(several: Explorers) -> tuple[str, list[str]]:
+    """The explorers as HTML, and their compressed documents."""
     found = [(linked_document(c), c) for c in several.compilations]
     connections = [connect(c, links) for (_, links), c in found]
     shown = [document for (document, _), _ in found]
     name = f"lab-{secrets.token_hex(6)}"
     channels = [each.channel if each else None for each in connections]
+    data = [zipped(document) for document in shown]
     documents = ",".join(
-        f'["{zipped(document)}",'
-        f"{json.dumps(channel)},{json.dumps(document['title'])}]"
-        for document, channel in zip(shown, channels, strict=True)
+        f'["{text}",{json.dumps(channel)},{json.dumps(document["title"])}]'
+        for text, document, channel in zip(data, shown, channels, strict=True)
     )
     plain = "".join(map(plain_document, shown))
-    return (
+    page = (
         f'<style>{style()}</style><div id="{name}"><style>{STYLE}</style>{plain}</div>'
         f'<script type="module">\n{script()}\n'
         f'renderTabs(document.getElementById("{name}"), [{documents}]);\n</script>'
     )
+    return page, data
 
 
 def _comparison(comparison: Comparison) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from inductor_lab.api.backend import inspect
 from inductor_lab.api.compilation import Compilation
-from inductor_lab.compiler.base.display import Shown
+from inductor_lab.compiler.base.display import Shown, explorers_bundle
 from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.torch_door.torch_api import remember_sizes
@@ -28,6 +28,9 @@ class Explorers(Shown):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.compilations))
+
+    def _repr_mimebundle_(self, **more: Any) -> dict[str, Any] | None:
+        return explorers_bundle(self)
 
 
 class Inspected:

@@ -17,7 +17,9 @@ import torch
 import inductor_lab as lab
 from inductor_lab.api.compilation import Compilation
 from inductor_lab.compiler.base.options import Options
+from inductor_lab.notebook.calls import Explorers
 from inductor_lab.saved import saving
+from inductor_lab.widgets import show
 from inductor_lab.widgets.compressed import zipped
 from inductor_lab.widgets.mime import MIME_TYPE, explorer_data, mime_data
 from inductor_lab.widgets.model import document
@@ -160,6 +162,33 @@ def test_an_output_shows_without_a_kernel_and_without_trust(open_lab, jupyterlab
     assert stages_in(frame) >= STAGES
     assert opened.count("text=the form without scripts") == 0
     assert kernels(address) == []
+    assert opened.wrong == []
+
+
+def doubled(x):
+    return x * 2
+
+
+def test_several_compilations_show_in_tabs(open_lab, jupyterlab, compilation, monkeypatch):
+    """The output of `%%compile` with several functions, in a notebook of somebody else."""
+    monkeypatch.setattr(show, "in_kernel", lambda: True)
+    monkeypatch.setattr(show, "wants_view", lambda: False)
+    several = Explorers((compilation, lab.inspect(doubled, torch.ones(8))))
+    shown = several._repr_mimebundle_()
+    assert shown is not None
+    notebook_with(jupyterlab[1], "several.ipynb", shown[MIME_TYPE])
+    opened = open_lab("/tree/several.ipynb")
+    without_kernel(opened)
+    frame = opened.page.frame_locator(".jp-OutputArea-output iframe")
+    tabs = frame.locator(".lab-explorer-tabs [role=tab]")
+    frame.locator(".lab-header h1:visible", has_text="doubled").wait_for()
+    assert [text.partition("(")[0] for text in tabs.all_inner_texts()] == ["pythagoras", "doubled"]
+    tabs.first.click()
+    frame.locator(f"{CODE}:visible .lab-line", has_text="lab_sin").first.click()
+    assert frame.locator(".lab-explorer:visible").count() == 1
+    explorer = frame.locator(".lab-explorer:visible").bounding_box()
+    box = opened.page.locator(".jp-OutputArea-output iframe").bounding_box()
+    assert abs(explorer["y"] + explorer["height"] - box["y"] - box["height"]) < 4
     assert opened.wrong == []
 
 

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { converted, documentText } from "../../javascript/mime.js";
+import { converted, documentTexts } from "../../javascript/mime.js";
 
 const MB = 1 << 20;
 const dataOf = (text, more = {}) => ({
@@ -20,25 +20,31 @@ const serverOf = (answer) => ({
   },
 });
 
-test("the data of an output is its document", async () => {
-  assert.equal(await documentText(dataOf("{}")), "{}");
-  assert.equal(await documentText(dataOf("\u00e9\u{1f600}")), "\u00e9\u{1f600}");
+test("the data of an output are its documents", async () => {
+  assert.deepEqual(await documentTexts(dataOf("{}")), ["{}"]);
+  assert.deepEqual(await documentTexts(dataOf("\u00e9\u{1f600}")), ["\u00e9\u{1f600}"]);
+  const several = ["{}", "[]"].map((text) => dataOf(text).gzip);
+  assert.deepEqual(await documentTexts(dataOf("", { gzip: several })), ["{}", "[]"]);
 });
 
 test("any other output is a sentence", async () => {
-  for (const data of [null, undefined, "text", [], {}, dataOf("", { format: "x" }), dataOf("", { gzip: 1 })]) {
-    await assert.rejects(documentText(data), /^Error: This output is not an explorer/);
+  for (const data of [null, undefined, "text", [], {}, dataOf("", { format: "x" }), dataOf("", { gzip: 1 }),
+    dataOf("", { gzip: [] }), dataOf("", { gzip: ["", 1] })]) {
+    await assert.rejects(documentTexts(data), /^Error: This output is not an explorer/);
   }
-  await assert.rejects(documentText(dataOf("", { version: 3 })), /from a newer version/);
-  await assert.rejects(documentText(dataOf("", { version: 1 })), /from an older version/);
+  await assert.rejects(documentTexts(dataOf("", { version: 3 })), /from a newer version/);
+  await assert.rejects(documentTexts(dataOf("", { version: 1 })), /from an older version/);
   for (const gzip of ["no base64!", "AAAA", dataOf("x".repeat(99)).gzip.slice(0, 20)]) {
-    await assert.rejects(documentText(dataOf("", { gzip })), /^Error: This output is damaged/);
+    await assert.rejects(documentTexts(dataOf("", { gzip })), /^Error: This output is damaged/);
   }
 });
 
 test("a document that is too large is not decompressed to its end", async () => {
   const data = dataOf(Buffer.alloc(300 * MB, " "));
-  await assert.rejects(documentText(data), /too large for the explorer: more than 256 MB/);
+  await assert.rejects(documentTexts(data), /too large for the explorer: more than 256 MB/);
+  const half = dataOf(Buffer.alloc(150 * MB, " ")).gzip;
+  const both = dataOf("", { gzip: [half, half] });
+  await assert.rejects(documentTexts(both), /too large for the explorer: more than 256 MB/);
 });
 
 test("a file that is too large is not sent", async () => {

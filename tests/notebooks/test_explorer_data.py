@@ -8,6 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from inductor_lab.widgets.compressed import unzipped
 from inductor_lab.widgets.mime import MIME_TYPE
 
 SETUP = """import torch, inductor_lab as lab
@@ -16,6 +17,7 @@ def f(x):
 c = lab.inspect(f, torch.ones(100, requires_grad=True))"""
 CELLS = (SETUP, "c", "lab.load(c.save('c.lab.json'))",
          "lab.inspect(f, torch.ones(100), compiler='stock')",
+         "%load_ext inductor_lab", "%%compile\ndef g(x):\n    return x * 2\n_ = f(torch.ones(100)), g(torch.ones(100))",
          "__vsc_ipynb_file__ = 'a.ipynb'", "c")  # fmt: skip
 
 
@@ -37,11 +39,18 @@ def test_an_output_has_html_and_data(bundles, cell):
     assert "inductorLab" in shown["text/html"]
 
 
+def test_the_output_of_several_compilations_has_the_data_of_each(bundles):
+    documents = map(unzipped, bundles[5][MIME_TYPE]["gzip"])
+    titles = [document["title"].partition("(")[0] for document in documents]
+    assert titles == ["f", "g"]
+    assert "renderTabs" in bundles[5]["text/html"]
+
+
 def test_the_data_adds_little_to_a_notebook(bundles):
     data, page = (len(json.dumps(bundles[1][kind])) for kind in (MIME_TYPE, "text/html"))
     assert data < 0.2 * page and data + page < 210_000, "most of a small output is the script"
 
 
 def test_a_front_end_with_a_widget_of_its_own_gets_no_data(bundles):
-    assert MIME_TYPE not in bundles[5]
-    assert "application/vnd.jupyter.widget-view+json" in bundles[5]
+    assert MIME_TYPE not in bundles[7]
+    assert "application/vnd.jupyter.widget-view+json" in bundles[7]

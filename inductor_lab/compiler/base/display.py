@@ -159,6 +159,11 @@ def mime_bundle(compilation: Any) -> dict[str, Any] | None:
     return draw("mime_bundle", compilation) or None
 
 
+def explorers_bundle(several: Any) -> dict[str, Any] | None:
+    """The same for several compilations in tabs; None outside notebooks."""
+    return draw("explorers_bundle", several) or None
+
+
 def annotated(compilation: Any) -> Any:
     """The source with the bytes moved next to each line; it is displayed as HTML and as text."""
     return draw("annotated", compilation)
