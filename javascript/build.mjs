@@ -12,12 +12,22 @@ const root = process.argv[2] || dirname(here);
 const pages = join(root, "widgets", "built");
 const labextension = join(root, "javascript", "labextension");
 
-/** The hash of all modules, which tests/project/test_javascript.py also computes. */
+/** What the extension says, in Chinese: the section `jupyterlab` of texts.toml, which is a table of
+ * strings that are also JSON. */
+function chinese() {
+  const table = readFileSync(join(dirname(here), "inductor_lab", "notebook", "texts.toml"), "utf8");
+  const [section] = table.split("\n[jupyterlab]\n")[1].split("\n[");
+  const rows = section.matchAll(/^(".*?[^\\]") = (".*")$/gm);
+  return Object.fromEntries([...rows].map(([, text, said]) => [JSON.parse(text), JSON.parse(said)]));
+}
+
+/** The hash of all modules and those texts, which tests/project/test_javascript.py also computes. */
 function sourcesHash() {
   const hash = createHash("sha256");
   for (const name of readdirSync(here).filter((each) => each.endsWith(".js")).sort()) {
     hash.update(`${name}\n${readFileSync(join(here, name), "utf8")}`);
   }
+  hash.update(JSON.stringify(chinese()));
   return hash.digest("hex").slice(0, 16);
 }
 
@@ -68,5 +78,7 @@ for (const name of ["page", "line", "bench"]) {
   writeFileSync(join(pages, `${name}.js`), text);
 }
 mkdirSync(labextension, { recursive: true });
-writeFileSync(join(labextension, "remoteEntry.js"), await bundled("jupyterlab_entry.js", {}));
+writeFileSync(join(labextension, "remoteEntry.js"), await bundled("jupyterlab_entry.js", {
+  define: { CHINESE: JSON.stringify(chinese()) },
+}));
 writeFileSync(join(labextension, "package.json"), `${JSON.stringify(description(), null, 2)}\n`);

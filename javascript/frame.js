@@ -2,6 +2,7 @@
 // and its policy runs the script of the explorer and no other, as in the page of a report.
 
 import { html } from "./dom.js";
+import { say } from "./say.js";
 
 /** @import { Sent } from "./jupyterlab.d.ts" */
 /** @import { Document } from "./sent.d.ts" */
@@ -12,7 +13,7 @@ import { html } from "./dom.js";
  */
 export function framed({ script, style }, texts) {
   const element = html("iframe", {
-    title: "inductor_lab explorer",
+    title: say("inductor_lab explorer"),
     sandbox: "allow-scripts allow-downloads",
     allow: "clipboard-write *; fullscreen *",
     style: "display:block;width:100%;height:100%;border:0",
@@ -20,7 +21,8 @@ export function framed({ script, style }, texts) {
   });
   const send = (/** @type {Sent} */ sent) => element.contentWindow?.postMessage(sent, "*");
   // a frame that is moved loads again
-  element.addEventListener("load", () => send({ light: isLight(), texts }));
+  const damaged = say("This explorer is damaged and cannot be shown:");
+  element.addEventListener("load", () => send({ light: isLight(), texts, damaged }));
   const theme = new MutationObserver(() => send({ light: isLight() }));
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
   return { element, dispose: () => theme.disconnect() };
@@ -65,23 +67,26 @@ body[data-jp-theme-light="false"] { background: #0d1117; color: #e6edf3 }
  * @param {typeof import("./page_entry.js")} explorer
  */
 function listen({ render, tabbed }) {
+  let damaged = "";
   const attempt = (/** @type {HTMLElement} */ root, /** @type {() => void} */ draw) => {
     try {
       draw();
     } catch (error) {
       root.className = "lab-failed";
       root.setAttribute("role", "alert");
-      root.textContent = `This explorer is damaged and cannot be shown: ${error}`;
+      root.textContent = `${damaged} ${error}`;
     }
   };
   const show = (/** @type {HTMLElement} */ root, /** @type {Document} */ doc) => attempt(root, () => {
     root.className = "lab-page";
-    document.documentElement.lang = render(root, doc).doc.language || "en";
+    render(root, doc);
+    document.documentElement.lang = doc.language === "zh" ? "zh-CN" : "en";
   });
   addEventListener("message", ({ data, source }) => {
     if (source !== parent) return;
     document.body.dataset.jpThemeLight = String(data.light);
     if (!data.texts) return;
+    damaged = data.damaged;
     const root = document.createElement("div");
     document.body.replaceChildren(root);
     attempt(root, () => {

@@ -49,5 +49,13 @@ export interface Container {
 /** The data of the MIME type (see widgets/mime.py). */
 export interface MimeData { format: string; version: number; gzip: string | string[] }
 
-/** A message to the frame: the theme, and the documents when the frame has loaded. */
-export interface Sent { light: boolean; texts?: string[] }
+/** A message to the frame: the theme; when the frame has loaded, also the documents, and what it says
+ * about a document that cannot be drawn. */
+export interface Sent { light: boolean; texts?: string[]; damaged?: string }
+
+export type Language = "en" | "zh";
+
+declare global {
+  /** The section `jupyterlab` of texts.toml, which build.mjs puts in: English → Chinese. */
+  const CHINESE: Record<string, string>;
+}

@@ -7,8 +7,9 @@
 import { html, refill } from "./dom.js";
 import { framed } from "./frame.js";
 import { converted, documentTexts } from "./mime.js";
+import { say, speak } from "./say.js";
 
-/** @import { Container, MimeModel, Modules, RendererOptions, SharedScope } from "./jupyterlab.d.ts" */
+/** @import { Container, Language, MimeModel, Modules, RendererOptions, SharedScope } from "./jupyterlab.d.ts" */
 
 const NAME = "inductor-lab";
 const MIME_TYPE = "application/vnd.inductor-lab+json";
@@ -30,7 +31,8 @@ let page = null;
 function explorerPage() {
   const read = async (/** @type {string} */ name) => {
     const response = await fetch(new URL(name, folder), { cache: "no-cache" });
-    if (!response.ok) throw new Error(`The explorer is not installed: HTTP ${response.status} for ${name}`);
+    const { ok, status } = response;
+    if (!ok) throw new Error(say("The explorer is not installed: HTTP {status} for {name}", { status, name }));
     return response.text();
   };
   page ??= Promise.all([read("page.js"), read("explorer.css")])
@@ -38,6 +40,13 @@ function explorerPage() {
   page.catch(() => { page = null; });
   return page;
 }
+
+/**
+ * JupyterLab's language, which it writes into its page.
+ *
+ * @returns {Language}
+ */
+const language = () => (document.documentElement.lang.startsWith("zh") ? "zh" : "en");
 
 /**
  * The class of widgets that show a file or an output.
@@ -71,12 +80,13 @@ function explorerWidget({ Widget, PanelLayout, RenderedHTML, ServerConnection })
       // only a document starts a conversion on the server: an untrusted notebook cannot
       const isFile = Boolean(this.parent?.hasClass("jp-MimeDocument"));
       try {
-        if (isFile) this.say("status", "Opening the saved compilation …");
-        const found = isFile ? await converted(String(data), ServerConnection) : data;
+        speak(language() === "zh" ? CHINESE : {});
+        if (isFile) this.showText("status", say("Opening the saved compilation …"));
+        const found = isFile ? await converted(String(data), ServerConnection, language()) : data;
         const [texts, page] = await Promise.all([documentTexts(found), explorerPage()]);
         if (!this.isDisposed) this.showFrame(page, texts, isFile);
       } catch (error) {
-        this.say("alert", error instanceof Error ? error.message : String(error));
+        this.showText("alert", error instanceof Error ? error.message : String(error));
       }
     }
 
@@ -109,7 +119,7 @@ function explorerWidget({ Widget, PanelLayout, RenderedHTML, ServerConnection })
      * @param {"alert" | "status"} role
      * @param {string} text
      */
-    say(role, text) {
+    showText(role, text) {
       refill(this.node, html("p", {
         role,
         style: "margin:0;padding:16px;white-space:pre-line;color:var(--jp-ui-font-color1);"

@@ -1,8 +1,9 @@
 // From a file or an output to the documents of its explorers, as JSON texts.
 
+import { say } from "./say.js";
 import { unzipped } from "./unzip.js";
 
-/** @import { MimeData, Modules } from "./jupyterlab.d.ts" */
+/** @import { Language, MimeData, Modules } from "./jupyterlab.d.ts" */
 
 const FORMAT = "inductor_lab explorer";
 const VERSION = 2;
@@ -15,16 +16,18 @@ const LARGEST_DOCUMENT = 256 * MB;
  *
  * @param {string} text
  * @param {Modules["ServerConnection"]} server
+ * @param {Language} language of the explorer
  * @returns {Promise<MimeData>}
  */
-export async function converted(text, server) {
-  if (text.length > LARGEST_FILE) throw tooLarge("This file", text.length, LARGEST_FILE);
+export async function converted(text, server, language) {
+  if (text.length > LARGEST_FILE) throw tooLarge(text.length, LARGEST_FILE);
   const settings = server.makeSettings();
-  const url = `${settings.baseUrl}inductor-lab/explorer`;
+  const url = `${settings.baseUrl}inductor-lab/explorer?language=${language}`;
   const response = await server.makeRequest(url, { method: "POST", body: text }, settings);
   if (!response.ok) {
-    throw new Error(`The Jupyter server did not open this file (HTTP ${response.status}). `
-      + "Is inductor_lab installed in the environment that runs JupyterLab?");
+    const { status } = response;
+    throw new Error(`${say("The Jupyter server did not open this file (HTTP {status}).", { status })}\n`
+      + say("Is inductor_lab installed in the environment that runs JupyterLab?"));
   }
   const answer = await response.json();
   if (answer.error) throw new Error(answer.error);
@@ -41,14 +44,15 @@ export async function documentTexts(data) {
   const all = Array.isArray(gzip) ? gzip : [gzip];
   const isText = all.length > 0 && all.every((each) => typeof each === "string");
   if (format !== FORMAT || typeof version !== "number" || !isText) {
-    throw new Error("This output is not an explorer of inductor_lab, or it is damaged.");
+    throw new Error(say("This output is not an explorer of inductor_lab, or it is damaged."));
   }
   if (version > VERSION) {
-    throw new Error("This output is from a newer version of inductor_lab. Upgrade inductor_lab in "
-      + "the environment that runs JupyterLab.");
+    throw new Error(`${say("This output is from a newer version of inductor_lab.")}\n`
+      + say("Upgrade inductor_lab in the environment that runs JupyterLab."));
   }
   if (version < VERSION) {
-    throw new Error("This output is from an older version of inductor_lab. Run its cell again.");
+    throw new Error(`${say("This output is from an older version of inductor_lab.")}\n`
+      + say("Run its cell again."));
   }
   /** @type {string[]} */
   const texts = [];
@@ -57,20 +61,19 @@ export async function documentTexts(data) {
     try {
       texts.push(await unzipped(each, LARGEST_DOCUMENT - size));
     } catch (error) {
-      throw new Error(`This output is damaged: ${error}`);
+      throw new Error(say("This output is damaged: {error}", { error }));
     }
     size += texts[texts.length - 1].length;
-    if (size > LARGEST_DOCUMENT) throw tooLarge("This output", size, LARGEST_DOCUMENT);
+    if (size > LARGEST_DOCUMENT) throw tooLarge(size, LARGEST_DOCUMENT);
   }
   return texts;
 }
 
 /**
- * @param {string} what
  * @param {number} size
  * @param {number} largest
  */
-function tooLarge(what, size, largest) {
-  return new Error(`${what} is too large for the explorer: more than ${Math.floor(size / MB)} MB, and `
-    + `the limit is ${largest / MB} MB.`);
+function tooLarge(size, largest) {
+  const [n, most] = [Math.floor(size / MB), largest / MB];
+  return new Error(say("Too large for the explorer: more than {n} MB; the limit is {most} MB.", { n, most }));
 }

@@ -1,17 +1,20 @@
 """The extension of the Jupyter server that opens saved compilations for JupyterLab.
 
-    POST inductor-lab/explorer       body: the text of a `.lab.json` file
-    {"format", "version", "gzip"}    the explorer as data (`widgets/mime.py`), or {"error": "..."}
+    POST inductor-lab/explorer?language=zh    body: the text of a `.lab.json` file
+    {"format", "version", "gzip"}             the explorer as data (`widgets/mime.py`), or
+                                              {"error": "..."}
 
 The browser sends the text that the server's contents manager gave to it, so the request names no
 file and opens none.  A process of its own converts the text (`open_saved.py`), with limits on time
-and memory.  The server itself therefore never imports torch.
+and memory.  The server itself therefore never imports torch.  `language` is JupyterLab's; with "zh" the
+explorer is Chinese, otherwise the server's environment decides (`notebook/language.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -21,6 +24,8 @@ from jupyter_server.base.handlers import APIHandler
 from jupyter_server.utils import url_path_join
 from tornado import web
 
+from inductor_lab.notebook.language import VARIABLE
+
 CONVERT = [sys.executable, "-P", "-m", "inductor_lab.notebook.open_saved"]
 """-P: a user's `torch.py` in the server's folder is not imported."""
 LARGEST = 64 << 20
@@ -28,14 +33,15 @@ SECONDS = 120.0
 PROCESSES = asyncio.Semaphore(2)
 
 
-def converted(text: bytes) -> bytes:
+def converted(text: bytes, language: str = "") -> bytes:
     """The answer for the text of a file, as JSON."""
     if len(text) > LARGEST:
         size, most = len(text) >> 20, LARGEST >> 20
         said = f"This file is too large for the explorer: {size} MB; the limit is {most} MB."
         return _error(said)
     try:
-        done = subprocess.run(CONVERT, input=text, capture_output=True, timeout=SECONDS)
+        env = {**os.environ, VARIABLE: language} if language == "zh" else None
+        done = subprocess.run(CONVERT, input=text, capture_output=True, timeout=SECONDS, env=env)
     except subprocess.TimeoutExpired:
         return _error(f"This file could not be opened within {SECONDS:.0f} seconds.")
     if done.returncode:
@@ -53,7 +59,8 @@ class OpenSaved(APIHandler):
     @authorized(action="read", resource="contents")  # type: ignore[untyped-decorator]
     async def post(self) -> None:
         async with PROCESSES:
-            answer = await asyncio.to_thread(converted, self.request.body)
+            language = self.get_query_argument("language", "")
+            answer = await asyncio.to_thread(converted, self.request.body, language)
         self.set_header("Content-Type", "application/json")
         await self.finish(answer)
 

@@ -18,6 +18,7 @@ import inductor_lab as lab
 from inductor_lab.api.compilation import Compilation
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.notebook.calls import Explorers
+from inductor_lab.notebook.language import table
 from inductor_lab.saved import saving
 from inductor_lab.widgets import show
 from inductor_lab.widgets.compressed import zipped
@@ -28,6 +29,7 @@ from tests.browser.conftest import Opened
 STAGES = {"source", "g0.captured", "guards", "g0.joint", "g0.forward.schedule", "g0.forward.code",
           "g0.backward.code", "time"}  # fmt: skip
 THEMES = "@jupyterlab/apputils-extension/themes.jupyterlab-settings"
+TRANSLATION = "@jupyterlab/translation-extension/plugin.jupyterlab-settings"
 CODE = '.lab-pane[data-pane="g0.forward.code"]'
 
 def pythagoras(x):
@@ -47,11 +49,12 @@ def open_lab(browser: Any, jupyterlab: tuple[str, Path]) -> Iterator[Callable[..
     address, folder = jupyterlab
     contexts = []
 
-    def open_it(path: str = "", dark: bool = False) -> Opened:
-        themes = folder / "settings" / THEMES
-        themes.parent.mkdir(parents=True, exist_ok=True)
+    def open_it(path: str = "", dark: bool = False, locale: str = "en") -> Opened:
         theme = "JupyterLab Dark" if dark else "JupyterLab Light"
-        themes.write_text(json.dumps({"theme": theme}))
+        for name, setting in ((THEMES, {"theme": theme}), (TRANSLATION, {"locale": locale})):
+            settings = folder / "settings" / name
+            settings.parent.mkdir(parents=True, exist_ok=True)
+            settings.write_text(json.dumps(setting))
         context = browser.new_context(viewport={"width": 1500, "height": 1000})
         contexts.append(context)
         opened = Opened(context.new_page())
@@ -234,6 +237,20 @@ def test_a_damaged_output_says_so(open_lab, jupyterlab, compilation, damage, sai
     opened = open_lab("/tree/damaged.ipynb")
     without_kernel(opened)
     opened.page.locator(".jp-OutputArea-output [role=alert]", has_text=said).wait_for()
+
+
+def test_jupyterlab_decides_the_language(open_lab, jupyterlab, compilation):
+    """Of a file's explorer, and of what the extension says."""
+    compilation.save(jupyterlab[1] / "trig.lab.json")
+    old = {**explorer_data(compilation), "version": 1}
+    notebook_with(jupyterlab[1], "old.ipynb", old)
+    opened = open_lab("/tree/old.ipynb", locale="zh_CN")
+    without_kernel(opened)
+    said = table()["jupyterlab"]["Run its cell again."]
+    opened.page.locator(".jp-OutputArea-output [role=alert]", has_text=said).wait_for()
+    double_click(opened, "trig.lab.json")
+    frame = opened.page.frame_locator(".jp-MimeDocument iframe")
+    frame.locator('html[lang="zh-CN"] .lab-rail button', has_text="守卫").wait_for()
 
 
 @pytest.mark.parametrize("made", [

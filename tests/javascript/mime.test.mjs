@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
+import { speak } from "../../javascript/say.js";
 import { converted, documentTexts } from "../../javascript/mime.js";
 
 const MB = 1 << 20;
@@ -14,7 +15,7 @@ const dataOf = (text, more = {}) => ({
 const serverOf = (answer) => ({
   makeSettings: () => ({ baseUrl: "http://here/" }),
   makeRequest: async (url, init) => {
-    assert.equal(url, "http://here/inductor-lab/explorer");
+    assert.equal(url, "http://here/inductor-lab/explorer?language=en");
     assert.deepEqual(init, { method: "POST", body: "text" });
     return answer;
   },
@@ -41,21 +42,27 @@ test("any other output is a sentence", async () => {
 
 test("a document that is too large is not decompressed to its end", async () => {
   const data = dataOf(Buffer.alloc(300 * MB, " "));
-  await assert.rejects(documentTexts(data), /too large for the explorer: more than 256 MB/);
+  await assert.rejects(documentTexts(data), /Too large for the explorer: more than 256 MB/);
   const half = dataOf(Buffer.alloc(150 * MB, " ")).gzip;
   const both = dataOf("", { gzip: [half, half] });
-  await assert.rejects(documentTexts(both), /too large for the explorer: more than 256 MB/);
+  await assert.rejects(documentTexts(both), /Too large for the explorer: more than 256 MB/);
 });
 
 test("a file that is too large is not sent", async () => {
   const file = " ".repeat(64 * MB + 1);
-  await assert.rejects(converted(file, serverOf(null)), /too large for the explorer: more than 64 MB/);
+  await assert.rejects(converted(file, serverOf(null), "en"), /Too large for the explorer: more than 64 MB/);
 });
 
 test("the server answers with the data, or with a sentence", async () => {
   const data = dataOf("{}");
-  assert.deepEqual(await converted("text", serverOf({ ok: true, json: async () => data })), data);
+  assert.deepEqual(await converted("text", serverOf({ ok: true, json: async () => data }), "en"), data);
   const said = { ok: true, json: async () => ({ error: "This file is damaged" }) };
-  await assert.rejects(converted("text", serverOf(said)), /^Error: This file is damaged$/);
-  await assert.rejects(converted("text", serverOf({ ok: false, status: 404 })), /HTTP 404/);
+  await assert.rejects(converted("text", serverOf(said), "en"), /^Error: This file is damaged$/);
+  await assert.rejects(converted("text", serverOf({ ok: false, status: 404 }), "en"), /HTTP 404/);
+});
+
+test("sentences are in the language that is set", async () => {
+  speak({ "Run its cell again.": "AGAIN" });
+  await assert.rejects(documentTexts(dataOf("", { version: 1 })), /older version.*\nAGAIN$/);
+  speak({});
 });

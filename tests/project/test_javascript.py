@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from inductor_lab.notebook.language import table
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "javascript"
 BUILT = ROOT / "widgets" / "built"
@@ -34,6 +36,7 @@ def test_scripts_are_built_from_these_modules() -> None:
     """As build.mjs computes it, so that no node is needed to find a script that is out of date."""
     texts = "".join(f"{path.name}\n{path.read_text(encoding='utf-8')}"
                     for path in sorted(SOURCES.glob("*.js")))  # fmt: skip
+    texts += json.dumps(table()["jupyterlab"], ensure_ascii=False, separators=(",", ":"))
     wanted = hashlib.sha256(texts.encode()).hexdigest()[:16]
     for path in sorted([*BUILT.glob("*.js"), *LABEXTENSION.glob("*.js")]):
         said = path.read_text(encoding="utf-8").splitlines()[0]

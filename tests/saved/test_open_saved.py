@@ -41,6 +41,12 @@ def test_the_server_sends_the_document_of_the_loaded_compilation(file):
     assert shown(answer) == json.loads(json.dumps(document(lab.load(file))))
 
 
+def test_the_explorer_has_the_language_of_jupyterlab(file):
+    for language, spoken in (("zh", "zh"), ("en", "en"), ("fr", "en")):
+        answer = json.loads(server_extension.converted(file.read_bytes(), language))
+        assert shown(answer).get("language", "en") == spoken
+
+
 def test_compilations_by_stock_open_too(tmp_path):
     stock = lab.inspect(scaled, torch.ones(8), compiler="stock")
     text = stock.save(tmp_path / "stock.lab.json").read_bytes()

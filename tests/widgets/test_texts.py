@@ -25,10 +25,11 @@ from inductor_lab.widgets.words import glossary, words
 
 ROOT = Path(__file__).parents[2]
 OTHER_PAGES = ("bench", "bench_entry", "debug")
-BEFORE_A_DOCUMENT = ("frame", "jupyterlab_entry", "mime")
-"""The JupyterLab extension: errors of a file that has no language yet, or is damaged."""
-JAVASCRIPT = [path for path in sorted((ROOT / "javascript").glob("*.js"))
-              if path.stem not in (*OTHER_PAGES, *BEFORE_A_DOCUMENT)]  # fmt: skip
+IN_JUPYTERLAB = ("frame", "jupyterlab_entry", "mime")
+"""The JupyterLab extension: what it says without a document, in JupyterLab's language."""
+ALL_JAVASCRIPT = [path for path in sorted((ROOT / "javascript").glob("*.js"))
+                  if path.stem not in OTHER_PAGES]  # fmt: skip
+JAVASCRIPT = [path for path in ALL_JAVASCRIPT if path.stem not in IN_JUPYTERLAB]
 DOCUMENT = [ROOT / "widgets" / f"{name}.py" for name in (
     "bench_pane", "budget", "compare", "graphs", "guards", "guards_live", "ladder", "lesson",
     "lesson_diff", "memory", "memory_pane", "model", "parts", "picture", "replayed", "split",
@@ -107,10 +108,11 @@ def test_displayed_texts_are_in_the_table(path: Path) -> None:
     assert sorted(shown(path) - known().keys() - SAME) == []
 
 
-@pytest.mark.parametrize("path", JAVASCRIPT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ALL_JAVASCRIPT, ids=lambda path: path.stem)
 def test_texts_in_javascript_are_in_the_table(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert sorted(set(SAID_IN_JAVASCRIPT.findall(text)) - known().keys()) == []
+    table_of = known() if path in JAVASCRIPT else table()["jupyterlab"]
+    assert sorted(set(SAID_IN_JAVASCRIPT.findall(text)) - table_of.keys()) == []
     told = [re.sub(r"\$\{[^}]*\}", "", text) for text in SHOWN_IN_JAVASCRIPT.findall(text)]
     told = [text for text in told if re.search("[A-Za-z]{3}", text) and "say(" not in text]
     assert told == [], "say it: say(...)"
@@ -121,7 +123,7 @@ def fields(text: str) -> set[str]:
 
 
 def test_both_languages_are_complete_and_agree() -> None:
-    for section in ("course", "explorer"):
+    for section in ("course", "explorer", "jupyterlab"):
         for english, chinese in table()[section].items():
             assert english.strip() and chinese.strip(), english
             assert fields(english) >= fields(chinese), english
@@ -143,6 +145,10 @@ def test_nothing_in_the_table_is_unused() -> None:
     unused = [text for text in known().keys() - everything - DECIDED
               if text not in javascript and not composed.search(text)]  # fmt: skip
     assert unused == []
+    extension = "\n".join(
+        path.read_text(encoding="utf-8") for path in ALL_JAVASCRIPT if path not in JAVASCRIPT
+    )
+    assert [text for text in table()["jupyterlab"] if text not in extension] == []
 
 
 def test_the_language_is_switched(chinese: None) -> None:
