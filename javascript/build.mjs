@@ -68,7 +68,7 @@ function description() {
     version: /^version = "(.*)"$/m.exec(project)[1],
     description: "Opens saved compilations of inductor_lab",
     license: "BSD-3-Clause",
-    jupyterlab: { _build: { load: `static/remoteEntry.js?v=${hash}`, mimeExtension: "./mime" } },
+    jupyterlab: { _build: { load: `static/remoteEntry.js?v=${hash}`, extension: "./plugin", mimeExtension: "./mime" } },
   };
 }
 

@@ -34,6 +34,20 @@ export interface Modules {
   };
 }
 
+/** The parts of the application's service manager that start a kernel. */
+export interface Services {
+  kernels: { startNew(options: { name?: string }): Promise<Kernel> };
+  kernelspecs: { ready: Promise<void>; specs: { default: string } | null };
+}
+
+export interface Kernel {
+  disposed: { connect(listener: () => void): void };
+  requestExecute(content: { code: string; store_history: boolean }): {
+    onIOPub: (message: { content: { data?: Record<string, unknown> } }) => void;
+    done: Promise<{ content: { status: string; ename?: string; evalue?: string } }>;
+  };
+}
+
 /** Shared modules by name and version; `get` promises the function that returns the exports. */
 export type SharedScope = Record<string, Record<string, {
   get(): Promise<() => object>;

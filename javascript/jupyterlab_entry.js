@@ -4,12 +4,14 @@
 // JupyterLab loads a prebuilt extension as a module federation container: an object with `init`, which
 // gets the modules that JupyterLab shares, and `get`, which returns a module of the extension.
 
-import { html, refill } from "./dom.js";
+import { countSeconds, html, refill } from "./dom.js";
 import { framed } from "./frame.js";
-import { converted, documentTexts } from "./mime.js";
+import { convertedByKernel, isWithoutServer } from "./kernel.js";
+import { converted, convertedByServer, documentTexts } from "./mime.js";
 import { say, speak } from "./say.js";
 
-/** @import { Container, Language, MimeModel, Modules, RendererOptions, SharedScope } from "./jupyterlab.d.ts" */
+/** @import { Container, Language, MimeModel, Modules } from "./jupyterlab.d.ts" */
+/** @import { RendererOptions, Services, SharedScope } from "./jupyterlab.d.ts" */
 
 const NAME = "inductor-lab";
 const MIME_TYPE = "application/vnd.inductor-lab+json";
@@ -77,16 +79,34 @@ function explorerWidget({ Widget, PanelLayout, RenderedHTML, ServerConnection })
         await this.showHtml(model);
         return;
       }
-      // only a document starts a conversion on the server: an untrusted notebook cannot
+      // only a document asks Python: an untrusted notebook cannot
       const isFile = Boolean(this.parent?.hasClass("jp-MimeDocument"));
       try {
         speak(language() === "zh" ? CHINESE : {});
-        if (isFile) this.showText("status", say("Opening the saved compilation …"));
-        const found = isFile ? await converted(String(data), ServerConnection, language()) : data;
+        const found = isFile ? await this.opened(String(data)) : data;
         const [texts, page] = await Promise.all([documentTexts(found), explorerPage()]);
         if (!this.isDisposed) this.showFrame(page, texts, isFile);
       } catch (error) {
         this.showText("alert", error instanceof Error ? error.message : String(error));
+      }
+    }
+
+    /**
+     * The explorer of a file.
+     *
+     * @param {string} text
+     */
+    async opened(text) {
+      const byKernel = isWithoutServer();
+      const stop = countSeconds(this.showText("status", ""), byKernel
+        ? say("Starting Python in the browser, which opens the saved compilation")
+        : say("Opening the saved compilation"));
+      try {
+        return await converted(text, byKernel
+          ? async () => convertedByKernel(text, language(), await services)
+          : () => convertedByServer(text, language(), ServerConnection));
+      } finally {
+        stop();
       }
     }
 
@@ -120,11 +140,13 @@ function explorerWidget({ Widget, PanelLayout, RenderedHTML, ServerConnection })
      * @param {string} text
      */
     showText(role, text) {
-      refill(this.node, html("p", {
+      const shown = html("p", {
         role,
         style: "margin:0;padding:16px;white-space:pre-line;color:var(--jp-ui-font-color1);"
           + "font:var(--jp-ui-font-size1) var(--jp-ui-font-family)",
-      }, text));
+      }, text);
+      refill(this.node, shown);
+      return shown;
     }
 
     dispose() {
@@ -169,13 +191,27 @@ function extension(modules) {
   };
 }
 
+/** @type {(found: Services) => void} */
+let provide = () => {};
+/** @type {Promise<Services>} */
+const services = new Promise((resolve) => { provide = resolve; });
+
+/** A plugin, because a MIME extension does not get the services of the application. */
+const plugin = {
+  id: `${NAME}:services`,
+  description: "Lets JupyterLite open saved compilations with a kernel.",
+  autoStart: true,
+  activate: (/** @type {{ serviceManager: Services }} */ app) => provide(app.serviceManager),
+};
+
 /** @type {SharedScope} */
 let scope = {};
 
 /** @type {Container} */
 const container = {
   init(shared) { scope = shared; },
-  async get() {
+  async get(name) {
+    if (name === "./plugin") return () => ({ __esModule: true, default: plugin });
     const found = await Promise.all(SHARED.map(sharedModule));
     const modules = /** @type {Modules} */ (Object.assign({}, ...found));
     return () => ({ __esModule: true, default: extension(modules) });

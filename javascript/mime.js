@@ -12,15 +12,27 @@ const LARGEST_FILE = 64 * MB;
 const LARGEST_DOCUMENT = 256 * MB;
 
 /**
- * The text of a saved compilation, converted by the Jupyter server (server_extension.py).
+ * The explorer of a saved compilation.
  *
  * @param {string} text
- * @param {Modules["ServerConnection"]} server
- * @param {Language} language of the explorer
+ * @param {(text: string) => Promise<MimeData | { error: string }>} convert asks Python
  * @returns {Promise<MimeData>}
  */
-export async function converted(text, server, language) {
+export async function converted(text, convert) {
   if (text.length > LARGEST_FILE) throw tooLarge(text.length, LARGEST_FILE);
+  const answer = await convert(text);
+  if ("error" in answer) throw new Error(answer.error);
+  return answer;
+}
+
+/**
+ * The answer of the Jupyter server for the text of a file (server_extension.py).
+ *
+ * @param {string} text
+ * @param {Language} language of the explorer
+ * @param {Modules["ServerConnection"]} server
+ */
+export async function convertedByServer(text, language, server) {
   const settings = server.makeSettings();
   const url = `${settings.baseUrl}inductor-lab/explorer?language=${language}`;
   const response = await server.makeRequest(url, { method: "POST", body: text }, settings);
@@ -29,9 +41,7 @@ export async function converted(text, server, language) {
     throw new Error(`${say("The Jupyter server did not open this file (HTTP {status}).", { status })}\n`
       + say("Is inductor_lab installed in the environment that runs JupyterLab?"));
   }
-  const answer = await response.json();
-  if (answer.error) throw new Error(answer.error);
-  return answer;
+  return response.json();
 }
 
 /**

@@ -6,8 +6,8 @@
 
 The browser sends the text that the server's contents manager gave to it, so the request names no
 file and opens none.  A process of its own converts the text (`open_saved.py`), with limits on time
-and memory.  The server itself therefore never imports torch.  `language` is JupyterLab's; with "zh" the
-explorer is Chinese, otherwise the server's environment decides (`notebook/language.py`).
+and memory.  The server itself therefore never imports torch.  `language` is JupyterLab's; with "zh"
+the explorer is Chinese, otherwise the server's environment decides (`notebook/language.py`).
 """
 
 from __future__ import annotations

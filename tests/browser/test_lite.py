@@ -118,6 +118,18 @@ def test_the_gallery_opens_without_a_network(page) -> None:
     assert page.wrong == []
 
 
+def test_a_double_click_opens_a_saved_compilation_without_a_network(page) -> None:
+    """A kernel of the page converts the file, because there is no server; one of GPT-2 is large."""
+    page.evaluate("() => window.jupyterapp.commands.execute('filebrowser:go-to-path', "
+                  "{path: 'gallery'})")  # fmt: skip
+    for nth, name in enumerate(("mlp.lab.json", "gpt2-stock.lab.json")):
+        page.locator(".jp-DirListing-item", has_text=name).first.dblclick()
+        frame = page.locator(".jp-MimeDocument").nth(nth).frame_locator("iframe")
+        frame.locator(".lab-header h1").wait_for()
+        assert frame.locator(".lab-rail [data-pane]").count() > 5, name
+    assert page.wrong == []
+
+
 def solved(name: str) -> list[str]:
     """The cells that define the solutions of a lab, in order."""
     labs = (s for s in sources(ROOT / "notebooks") if s.kind == "lab")

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { speak } from "../../javascript/say.js";
-import { converted, documentTexts } from "../../javascript/mime.js";
+import { converted, convertedByServer, documentTexts } from "../../javascript/mime.js";
 
 const MB = 1 << 20;
 const dataOf = (text, more = {}) => ({
@@ -12,7 +12,7 @@ const dataOf = (text, more = {}) => ({
 });
 
 /** A server that answers each request so. */
-const serverOf = (answer) => ({
+const serverOf = (answer) => (text) => convertedByServer(text, "en", {
   makeSettings: () => ({ baseUrl: "http://here/" }),
   makeRequest: async (url, init) => {
     assert.equal(url, "http://here/inductor-lab/explorer?language=en");
@@ -50,15 +50,15 @@ test("a document that is too large is not decompressed to its end", async () => 
 
 test("a file that is too large is not sent", async () => {
   const file = " ".repeat(64 * MB + 1);
-  await assert.rejects(converted(file, serverOf(null), "en"), /Too large for the explorer: more than 64 MB/);
+  await assert.rejects(converted(file, serverOf(null)), /Too large for the explorer: more than 64 MB/);
 });
 
 test("the server answers with the data, or with a sentence", async () => {
   const data = dataOf("{}");
-  assert.deepEqual(await converted("text", serverOf({ ok: true, json: async () => data }), "en"), data);
+  assert.deepEqual(await converted("text", serverOf({ ok: true, json: async () => data })), data);
   const said = { ok: true, json: async () => ({ error: "This file is damaged" }) };
-  await assert.rejects(converted("text", serverOf(said), "en"), /^Error: This file is damaged$/);
-  await assert.rejects(converted("text", serverOf({ ok: false, status: 404 }), "en"), /HTTP 404/);
+  await assert.rejects(converted("text", serverOf(said)), /^Error: This file is damaged$/);
+  await assert.rejects(converted("text", serverOf({ ok: false, status: 404 })), /HTTP 404/);
 });
 
 test("sentences are in the language that is set", async () => {

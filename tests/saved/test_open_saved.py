@@ -13,7 +13,7 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.notebook import open_saved, server_extension
+from inductor_lab.notebook import open_in_kernel, open_saved, server_extension
 from inductor_lab.saved import saving
 from inductor_lab.widgets import mime
 from inductor_lab.widgets.compressed import unzipped
@@ -45,6 +45,18 @@ def test_the_explorer_has_the_language_of_jupyterlab(file):
     for language, spoken in (("zh", "zh"), ("en", "en"), ("fr", "en")):
         answer = json.loads(server_extension.converted(file.read_bytes(), language))
         assert shown(answer).get("language", "en") == spoken
+
+
+def test_a_kernel_displays_the_same(file, monkeypatch):
+    """In JupyterLite, which has no server."""
+    displayed = []
+    monkeypatch.setattr(open_in_kernel, "display", lambda data, raw: displayed.append(data))
+    for text, language in ((file.read_text(), "zh"), (file.read_text(), "en"), ("{}", "en")):
+        open_in_kernel.display_explorer(text, language)
+    chinese, english, wrong = (data[mime.MIME_TYPE] for data in displayed)
+    assert shown(english) == json.loads(json.dumps(document(lab.load(file))))
+    assert shown(chinese)["language"] == "zh"
+    assert "is not a saved compilation" in wrong["error"]
 
 
 def test_compilations_by_stock_open_too(tmp_path):
@@ -106,8 +118,9 @@ def test_the_server_does_not_import_torch():
 
 def test_the_browser_reads_what_python_writes():
     text = (JAVASCRIPT / "mime.js").read_text(encoding="utf-8")
-    entry = (JAVASCRIPT / "jupyterlab_entry.js").read_text(encoding="utf-8")
+    for name in ("jupyterlab_entry.js", "kernel.js"):
+        entry = (JAVASCRIPT / name).read_text(encoding="utf-8")
+        assert f'const MIME_TYPE = "{mime.MIME_TYPE}";' in entry
     assert f'const FORMAT = "{mime.FORMAT}";' in text and f"const VERSION = {VERSION};" in text
-    assert f'const MIME_TYPE = "{mime.MIME_TYPE}";' in entry
     megabytes = int(re.search(r"LARGEST_FILE = (\d+) \* MB", text)[1])
     assert megabytes << 20 == server_extension.LARGEST

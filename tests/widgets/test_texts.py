@@ -25,7 +25,7 @@ from inductor_lab.widgets.words import glossary, words
 
 ROOT = Path(__file__).parents[2]
 OTHER_PAGES = ("bench", "bench_entry", "debug")
-IN_JUPYTERLAB = ("frame", "jupyterlab_entry", "mime")
+IN_JUPYTERLAB = ("frame", "jupyterlab_entry", "kernel", "mime")
 """The JupyterLab extension: what it says without a document, in JupyterLab's language."""
 ALL_JAVASCRIPT = [path for path in sorted((ROOT / "javascript").glob("*.js"))
                   if path.stem not in OTHER_PAGES]  # fmt: skip
