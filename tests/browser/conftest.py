@@ -94,7 +94,21 @@ def free_port() -> int:
 def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
     """The address of a server without a token, on this machine only, and its folder."""
     pytest.importorskip("jupyterlab", reason="no JupyterLab; to run it: pip install jupyterlab")
-    folder = tmp_path_factory.mktemp("notebooks")
+    with served_by("jupyterlab", tmp_path_factory.mktemp("notebooks")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def notebook7(tmp_path_factory) -> Iterator[tuple[str, Path]]:
+    """The same of Jupyter Notebook 7."""
+    pytest.importorskip("notebook", "7", reason="no Notebook 7; to run it: pip install notebook")
+    with served_by("notebook", tmp_path_factory.mktemp("notebooks")) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def served_by(program: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    """A server that shows the notebooks of a folder, with our extension, while the block runs."""
     address = f"http://127.0.0.1:{(port := free_port())}"
     options = {
         "--ServerApp.port": port, "--ServerApp.ip": "127.0.0.1", "--ServerApp.root_dir": folder,
@@ -109,7 +123,7 @@ def jupyterlab(tmp_path_factory) -> Iterator[tuple[str, Path]]:
            "JUPYTER_CONFIG_PATH": str(settings / "environment" / "etc" / "jupyter"),
            "JUPYTERLAB_SETTINGS_DIR": str(settings), "JUPYTERLAB_WORKSPACES_DIR": str(settings)}
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", *(f"{k}={v}" for k, v in options.items())],
+        [sys.executable, "-m", program, *(f"{k}={v}" for k, v in options.items())],
         cwd=folder, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )
     try:
@@ -136,14 +150,15 @@ def wait_for(url: str, server: subprocess.Popen) -> None:
 
 
 def opened_notebook(
-    browser: Any, jupyterlab: tuple[str, Path], cells: Sequence[str], name: str
-) -> Any:
+    browser: Any, jupyterlab: tuple[str, Path], cells: Sequence[str], name: str,
+    place: str = "lab/tree",
+) -> Any:  # fmt: skip
     """The page of a new notebook in JupyterLab, whose first cell has run; the second is active."""
     address, folder = jupyterlab
     write_notebook(cells, folder / name)
     page = browser.new_context(viewport={"width": 1500, "height": 1000}).new_page()
     page.set_default_timeout(180_000)
-    page.goto(f"{address}/lab/tree/{name}")
+    page.goto(f"{address}/{place}/{name}")
     page.click(".jp-Cell >> nth=0")
     page.wait_for_selector('.jp-NotebookPanel-toolbar [data-status="idle"]', state="attached")
     prompt = ".jp-Cell:nth-child(1) .jp-InputPrompt"
