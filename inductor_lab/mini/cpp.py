@@ -50,8 +50,8 @@ OPS = {
 """Operation → C++; `{f}` is "f" where the type is float."""
 REDUCE = {
     "sum": (0, "+", "{acc} += {x}"), "prod": (1, "*", "{acc} *= {x}"),
-    "amax": (-math.inf, "maximum", "{acc} = maximum({acc}, {x})"),
-    "amin": (math.inf, "minimum", "{acc} = minimum({acc}, {x})"),
+    "amax": (-math.inf, "max", "{acc} = {x} > {acc} ? {x} : {acc}"),
+    "amin": (math.inf, "min", "{acc} = {x} < {acc} ? {x} : {acc}"),
     "any": (0, "||", "{acc} = {acc} || {x}"), "all": (1, "&&", "{acc} = {acc} && {x}"),
 }  # fmt: skip
 """Reduction → its first value, its OpenMP name, and its update."""
@@ -64,7 +64,6 @@ PRELUDE = """\
 #endif
 template <class T> inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
 template <class T> inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
-%s
 """
 WORK_FOR_THREADS = 32768
 """A group with fewer operations runs in one thread."""
@@ -72,11 +71,7 @@ WORK_FOR_THREADS = 32768
 
 def prelude() -> str:
     """Declares the vector functions of libm, and maxima that propagate NaN."""
-    math = "\n".join(f"VECTOR(float, {name}f) VECTOR(double, {name})" for name in VECTOR_MATH)
-    order = "#pragma omp declare reduction({0} : {1} : omp_out = {0}(omp_out, omp_in)) " \
-        "initializer(omp_priv = omp_orig)"
-    pairs = [(name, t) for name in ("maximum", "minimum") for t in sorted({*TYPES.values()})]
-    return PRELUDE % (math, "\n".join(order.format(*pair) for pair in pairs))
+    return PRELUDE % "\n".join(f"VECTOR(float, {f}f) VECTOR(double, {f})" for f in VECTOR_MATH)
 
 
 class Printer:
@@ -137,7 +132,10 @@ class Printer:
         self.lines += "}" * len(inner)
 
     def reduction(self, nest: Nest, known: dict[str, str]) -> str:
-        """Loops over the reduced axes; sums of more than 4096 floats are accumulated in double."""
+        """Loops over the reduced axes; sums of more than 4096 floats are accumulated in double.
+
+        A maximum loses a NaN; a flag keeps it, and is faster than a maximum that propagates it.
+        """
         dtype, (first, operator, update) = self.dtypes[nest.out], REDUCE[nest.reduce]
         is_long = nest.reduce in ("sum", "prod") and math.prod(nest.sizes[nest.kept :]) > 4096
         kind = torch.float64 if is_long and dtype == torch.float32 else dtype
@@ -145,11 +143,15 @@ class Printer:
         if not dtype.is_floating_point and math.isinf(first):
             first = torch.iinfo(dtype).min if first < 0 else torch.iinfo(dtype).max
         total = self.variable(TYPES[kind], constant(Const(first, kind)))
-        self.loops(axes, nest.sizes, False, f"simd reduction({operator}: {total})")
+        has_flag = operator in ("max", "min") and dtype.is_floating_point
+        nan = self.variable("int", "0") if has_flag else ""
+        flag = f" reduction(|: {nan})" if nan else ""
+        self.loops(axes, nest.sizes, False, f"simd reduction({operator}: {total}){flag}")
         x = self.value(nest.body, dict(known))
         self.lines.append(update.format(acc=total, x=x) + ";")
+        self.lines += [f"{nan} |= {x} != {x};"] if nan else []
         self.lines += "}" * len(axes)
-        return self.variable(TYPES[dtype], total)
+        return self.variable(TYPES[dtype], f"{nan} ? NAN : {total}" if nan else total)
 
     def place(self, buffer: str, at: Affine) -> str:
         """An element in memory; a local buffer has only what one shared point wrote."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -190,3 +191,18 @@ def test_gpt2_forward_and_backward() -> None:
 
     compiled = torch.compile(loss, backend=mini.inductor_lab_mini)
     assert_close(train(model, compiled), train(model, loss), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name, better", [("amax", ">"), ("amin", "<")])
+def test_a_maximum_keeps_nan_by_a_flag(name: str, better: str) -> None:
+    """Both are vector instructions; a maximum that propagates NaN would take twice as long."""
+    x = torch.randn(6, 70)
+    x[1, 3], x[2], x[3] = math.nan, -math.inf, math.inf
+    part = mini.inspect(lambda x: getattr(x, name)(1), x)[0].parts[0]
+    text = str(part.kernels)
+    assert f"reduction({name[1:]}: t1) reduction(|: t2)" in text
+    assert f"t3 {better} t1 ? t3 : t1" in text
+    for value in (x, x.double(), (x.nan_to_num() * 1e9).long(), x > 0):
+        torch.compiler.reset()
+        ours = torch.compile(lambda x: getattr(x, name)(1), backend=mini.inductor_lab_mini)(value)
+        assert_close(ours, getattr(value, name)(1), equal_nan=True, rtol=0, atol=0)
