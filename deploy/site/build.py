@@ -18,6 +18,8 @@ from pathlib import Path
 
 from deploy.site.check import problems
 from deploy.site.gather import HERE, ROOT, gather
+from deploy.site.home import first_screen, write_explorer
+from deploy.site.llms import llms_text
 from inductor_lab.course.language import LANGUAGES, Language
 
 SPARED = ("labs/*/*",)
@@ -34,29 +36,19 @@ def build(into: Path, run: Sequence[int] | None = None) -> list[str]:
         source = into / "source" / language
         shutil.rmtree(source, ignore_errors=True)
         gather(language, source)
-        _link_to_lite(source / "index.md", language)
+        start = source / "index.md"
+        start.write_text(first_screen(start.read_text(encoding="utf-8"), language), "utf-8")
         left = not_executed(source / "notebooks", language, run)
         sphinx("html", source, into / "doctrees" / language, into / "html" / language, into,
                language, left)  # fmt: skip
+        write_explorer(into / "html" / language, language)
+    (into / "html" / "llms.txt").write_text(llms_text(), encoding="utf-8")
     shutil.copy(HERE / "start.html", into / "html" / "index.html")
     lite = into / "html" / "lite" / "start.html"
     if not lite.exists():
         lite.parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "deploy" / "lite" / "missing.html", lite)
     return list(problems(into / "html"))
-
-
-LITE: dict[Language, str] = {
-    "en": "Open labs and saved compilations in this browser, without an install",
-    "zh": "在浏览器里打开实验和保存的编译结果，无需安装",
-}
-
-
-def _link_to_lite(index: Path, language: Language) -> None:
-    """Below the title: a link to the part of the site that runs in a browser."""
-    title, _, rest = index.read_text(encoding="utf-8").partition("\n")
-    link = f'<a href="../lite/start.html">{LITE[language]}</a>'
-    index.write_text(f"{title}\n\n{link}\n{rest}", encoding="utf-8")
 
 
 def sphinx(builder: str, source: Path, doctrees: Path, target: Path, into: Path,

@@ -14,6 +14,7 @@ from deploy.site.api import as_restructured_text, pages
 from deploy.site.book import BROWSERS, STYLE, book, missing_font, with_headings_of_text
 from deploy.site.check import problems
 from deploy.site.gather import PACKAGES, ROOT, linked
+from deploy.site.llms import llms_text
 from inductor_lab import course
 from inductor_lab.course.build import sources
 from inductor_lab.course.language import LANGUAGES, Language
@@ -39,6 +40,36 @@ def test_the_site_builds_in_both_languages_without_broken_links(tmp_path: Path) 
         assert len(list(tutorials.glob("*.html"))) >= 7
     api = (html / "en" / "api" / "inductor_lab.compiler.schedule.html").read_text(encoding="utf-8")
     assert 'id="module-inductor_lab.compiler.schedule.user_schedule"' in api
+    for language, lang in (("en", "en"), ("zh", "zh-CN")):
+        start = (html / language / "index.html").read_text(encoding="utf-8")
+        before, frame, _ = start.partition('<iframe class="lab-home"')
+        assert frame and "<h2" not in before, "the explorer is on the first screen"
+        explorer = (html / language / "explorer.html").read_text(encoding="utf-8")
+        assert f'<html lang="{lang}">' in explorer and "inductorLab" in explorer
+    text = (html / "llms.txt").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert len(links) > 50 and [link for link in links if not (html / link).exists()] == []
+    assert "# I use stock torch.compile" in (html / "en/_sources/docs/stock.md.txt").read_text()
+
+
+def test_a_workflow_publishes_the_site_that_make_docs_builds() -> None:
+    yaml = pytest.importorskip("yaml")
+    text = (ROOT / ".github" / "workflows" / "pages.yml").read_text(encoding="utf-8")
+    steps = yaml.safe_load(text)["jobs"]["site"]["steps"]
+    assert "make docs" in [step.get("run") for step in steps]
+    uploaded = [step["with"]["path"] for step in steps if "upload" in step.get("uses", "")]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert uploaded == ["build/site/html"] and f"in {uploaded[0]};" in makefile
+
+
+def test_the_beginning_of_llms_txt_says_what_this_is() -> None:
+    """As llmstxt.org wants it: a title, a quotation, lists of links with a sentence."""
+    title, quotation, _, *lists = llms_text().split("\n\n")
+    assert title == "# inductor_lab" and quotation.startswith("> inductor_lab is a deep-learning")
+    lines = [line for block in lists for line in block.splitlines() if line[:1] != "#"]
+    assert [line for line in lines if not line.startswith("- [")] == []
+    said = {line.partition("](")[0]: line.partition("): ")[2] for line in lines}
+    assert said["- [Extending the compiler"].startswith("This page shows how to add an operator, a")
 
 
 def test_a_broken_link_is_reported(tmp_path: Path) -> None:
