@@ -438,19 +438,16 @@ class Passes(Exercise):
                 "{u} is not one of {a}",
                 u=sorted(unknown)[0], a=", ".join(ASKED),
             )  # fmt: skip
-        said = [
-            say("{p} does nothing here", p=name)
-            for name in ASKED if name in found - wanted
-        ]  # fmt: skip
-        said += [
-            say("{p} is missing", p=name) for name in ASKED if name in wanted - found
-        ]
+        said = [say("{p} does nothing here", p=name) for name in ASKED if name in found - wanted]
+        if wanted - found:
+            said.append(say("a pass that changes the kernel is not in your list"))
         return "; ".join(said) or None
 
     def picture(self, solution: Any, case: str) -> Picture:
-        right, mine = ([name if name in each else "–" for name in ASKED]
-                       for each in (passes_of(case), set(solution[case])))  # fmt: skip
+        """The list, and which of it is wrong; not which pass is missing."""
+        found, wanted = set(solution[case]), passes_of(case)
+        listed = [(name, name not in wanted) for name in ASKED if name in found]
+        missed = [("?", True)] * len(wanted - found)
         return marked(say("passes that change the kernel"), [
-            (say("right"), [(name, False) for name in right]),
-            (say("you"), [(b, a != b) for a, b in zip(right, mine, strict=True)]),
+            (say("you"), listed), (say("not in your list"), missed),
         ])  # fmt: skip
