@@ -9,9 +9,9 @@ the file, for the students' own checks.
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from inductor_lab.compiler.base.errors import BadArguments, UnreadableFile
 from inductor_lab.course.exercise import EXERCISES, exercises
@@ -31,13 +31,11 @@ def own_exercises(path: str | Path) -> list[str]:
     name = f"inductor_lab_own_{file.stem}"
     for known in of_module(name):
         del EXERCISES[known]
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise UnreadableFile("it is no Python file", str(path), "give a .py file")
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(file)
     sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
+    try:  # not imported: the bytecode of an earlier text could be used
+        exec(compile(file.read_bytes(), file, "exec"), module.__dict__)
     except BadArguments:
         raise
     except Exception as problem:

@@ -314,7 +314,7 @@ def test_an_unknown_exercise_is_an_error() -> None:
 
 
 def test_two_exercises_do_not_share_a_name() -> None:
-    with pytest.raises(AssertionError, match=r"two exercises are called 1\.1"):
+    with pytest.raises(BadArguments, match=r"two exercises are called 1\.1"):
         exercise.exercise("1.1", "again", "又一次")(exercise.Exercise)
 
 

@@ -261,7 +261,10 @@ def test_flush_to_zero_holds_in_all_parts() -> None:
     ],
 )
 def test_which_texts_are_linked(text: str, linked: bool) -> None:
-    assert bool(thread_team.flags(find_toolchain(), text)) is linked
+    toolchain = find_toolchain()
+    thread_team.loaded_for(toolchain, text)
+    assert thread_team.is_linked(toolchain, text) is linked
+    assert bool(thread_team.flags(toolchain, text)) is linked
 
 
 def test_without_the_variable_kernels_use_openmp(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from inductor_lab.compiler.base.errors import CompileFailed, NoCompiler
 from inductor_lab.compiler.codegen.kernel import Code, Line
-from inductor_lab.compiler.runtime.toolchain import find_compiler, openmp
+from inductor_lab.compiler.runtime.toolchain import find_compiler, openmp, thread_team
 from inductor_lab.compiler.runtime.toolchain.compiler_flags import FAMILIES, family_of
 from inductor_lab.compiler.runtime.toolchain.find_compiler import Toolchain, find_toolchain
 from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
@@ -149,8 +149,9 @@ def test_apple_clang_without_an_openmp_runtime() -> None:
     assert "-fopenmp" in FAMILIES["gcc"].flags("AVX2", joined=False)
 
 
-def test_kernels_use_the_openmp_runtime_of_torch() -> None:
+def test_kernels_use_the_openmp_runtime_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels run on torch's threads, without a second pool, and follow `set_num_threads`."""
+    monkeypatch.setenv(thread_team.VARIABLE, thread_team.NEVER)  # the machine may be busy
     others = openmp.loaded_runtimes()  # a plugin of the test runner can have loaded its own
     function = build_library(code_of(THREADS), "threads").handle.count_threads
     before = torch.get_num_threads()

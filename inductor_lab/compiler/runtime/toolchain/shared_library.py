@@ -96,8 +96,8 @@ def library_builder(
             raise refusal(toolchain, attempt, unit, failed, traces or {})
 
     def build() -> Library:
-        thread_team.loaded_for(toolchain, text)
         if kept is not None:
+            thread_team.loaded_for(toolchain, text)  # its file is in the cache too
             with suppress(OSError):  # the cache was emptied at the same time
                 entry = kept.entry((text, toolchain.identity), compile_in)
                 with suppress(CompileFailed):  # a damaged entry is rebuilt

@@ -102,11 +102,16 @@ def is_used(toolchain: Toolchain) -> bool:
 
 
 def flags(toolchain: Toolchain, text: str) -> list[str]:
-    """The linker's flags for the text of a kernel library."""
-    library = loaded_for(toolchain, text)
-    if library is None:
+    """The linker's flags for the text of a kernel library, after `loaded_for`."""
+    library = _LOADED.get(toolchain.identity) if is_linked(toolchain, text) else None
+    if library is None or not library.path.exists():
         return []
     return [*(f"-Wl,--wrap={function}" for function in WRAPPED), str(library.path)]
+
+
+def is_linked(toolchain: Toolchain, text: str) -> bool:
+    """Is a kernel library with this text linked to our threads?"""
+    return is_used(toolchain) and bool(_REGION.search(text)) and not _OTHER.search(text)
 
 
 def loaded_for(toolchain: Toolchain, text: str) -> Loaded | None:
@@ -115,7 +120,7 @@ def loaded_for(toolchain: Toolchain, text: str) -> Loaded | None:
     It is compiled, or found in the cache.  A kernel library finds it by its name, so it must be
     loaded before.  None means that the kernels use OpenMP's threads.
     """
-    if not is_used(toolchain) or not _REGION.search(text) or _OTHER.search(text):
+    if not is_linked(toolchain, text):
         return None
     with _LOCK:
         key = toolchain.identity
