@@ -129,6 +129,8 @@ def test_a_failed_compile_raises_at_the_first_call(
         'echo "kernel.cpp:1:1: error: not today" >&2; exit 1',
     )
     monkeypatch.setenv("CXX", str(broken))
+    # of an earlier run, whose compiler had the same path, the user's cache has the library
+    monkeypatch.setenv("INDUCTOR_LAB_CACHE_DIR", str(tmp_path / "cache"))
     ours, x = _compiled(lambda x: x.sin() * 3), torch.randn(100)
     for _ in range(2):
         with pytest.raises(CompileFailed, match="not today"):
