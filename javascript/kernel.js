@@ -25,7 +25,7 @@ export function isWithoutServer() {
 export async function convertedByKernel(text, language, services) {
   kernel ??= started(services);
   kernel.catch(forget);
-  const program = "from inductor_lab.notebook.open_in_kernel import display_explorer\n"
+  const program = "from inductor_lab.widgets.open_in_kernel import display_explorer\n"
     + `display_explorer(${JSON.stringify(text)}, "${language}")`;
   const asked = (await kernel).requestExecute({ code: program, store_history: false });
   /** @type {any} */

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import BadArguments
+from inductor_lab.compiler.torch_door.torch_api import dynamo_config
 from inductor_lab.course.language import say
 from inductor_lab.course.printed import text_of
 
@@ -117,11 +118,9 @@ def _placed(x: torch.Tensor, w: torch.Tensor) -> Made:
 
 
 def _dynamic(x: torch.Tensor, w: torch.Tensor) -> Made:
-    batch = x.clone()
-    torch._dynamo.mark_dynamic(batch, 0)
-    loops = _part(batch, w).loops
-    return say("Chapter 9 replaced the number of rows by a symbol: one program for all of them."), \
-        loops  # fmt: skip
+    with dynamo_config.patch(assume_static_by_default=False):
+        loops = _part(x, w).loops
+    return say("Chapter 9 replaced the sizes by symbols: one program for all of them."), loops
 
 
 def _verified(x: torch.Tensor, w: torch.Tensor) -> Made:

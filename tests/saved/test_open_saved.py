@@ -13,9 +13,9 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.notebook import open_in_kernel, open_saved, server_extension
+from inductor_lab.notebook import open_saved, server_extension
 from inductor_lab.saved import saving
-from inductor_lab.widgets import mime
+from inductor_lab.widgets import mime, open_in_kernel
 from inductor_lab.widgets.compressed import unzipped
 from inductor_lab.widgets.model import VERSION, document
 
