@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import BadArguments
-from inductor_lab.compiler.torch_door.torch_api import dynamo_config
 from inductor_lab.course.language import say
 from inductor_lab.course.printed import text_of
 
@@ -118,8 +117,7 @@ def _placed(x: torch.Tensor, w: torch.Tensor) -> Made:
 
 
 def _dynamic(x: torch.Tensor, w: torch.Tensor) -> Made:
-    with dynamo_config.patch(assume_static_by_default=False):
-        loops = _part(x, w).loops
+    loops = _part(x, w, options={"dynamic": True}).loops
     return say("Chapter 9 replaced the sizes by symbols: one program for all of them."), loops
 
 

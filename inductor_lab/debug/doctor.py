@@ -208,7 +208,7 @@ def _whose_threads() -> str:
     """Who runs the parallel loops of kernels (docs/threads.md)."""
     with suppress(LabError):
         if thread_team.is_used(find_toolchain()):
-            always = os.environ.get(thread_team.VARIABLE) == thread_team.ALWAYS
+            always = thread_team.is_always_used()
             return "our own" if always else "OpenMP's; our own on a busy machine"
     return "OpenMP's"
 

@@ -101,6 +101,11 @@ def is_used(toolchain: Toolchain) -> bool:
     return os.environ.get(VARIABLE) != NEVER and is_possible(toolchain)
 
 
+def is_always_used() -> bool:
+    """If it is used: for all regions, or for those on a busy machine?"""
+    return os.environ.get(VARIABLE) == ALWAYS
+
+
 def flags(toolchain: Toolchain, text: str) -> list[str]:
     """The linker's flags for the text of a kernel library, after `loaded_for`."""
     library = _LOADED.get(toolchain.identity) if is_linked(toolchain, text) else None
@@ -128,7 +133,7 @@ def loaded_for(toolchain: Toolchain, text: str) -> Loaded | None:
         if key not in _LOADED or (found and not found.path.exists()):  # the cache was emptied
             found = _LOADED[key] = _load(toolchain)
         if found is not None:
-            found.ask(os.environ.get(VARIABLE) == ALWAYS)
+            found.ask(is_always_used())
         return found
 
 
