@@ -29,6 +29,8 @@ PRODUCTS = (
     aten._scaled_dot_product_flash_attention_for_cpu.default,
 )  # fmt: skip
 CALLS = 15
+PAUSE = 0.05
+"""Seconds."""
 COPIED = 1 << 26
 
 
@@ -90,6 +92,7 @@ def floor_of(work: Work, threads: int) -> float:
 def _best(product: _Product, work: Work, threads: int) -> float:
     """Seconds of one product with the best system."""
     values = tuple(product.given[place].clone() for place in product.places)
+    torch._dynamo.reset()  # otherwise a further product is one with symbolic sizes
     ours = lab.compile(product)
     calls: list[Callable[[], Any]] = [lambda: product(*values), lambda: ours(*values)]
     with torch.no_grad(), warnings.catch_warnings():
@@ -112,6 +115,9 @@ def _in_openvino(
 
 
 def _timed(call: Callable[[], Any]) -> float:
+    """Seconds of the fastest call, after the threads of other systems have gone to sleep."""
+    call()
+    time.sleep(PAUSE)
     took = []
     for _ in range(CALLS):
         start = time.perf_counter()

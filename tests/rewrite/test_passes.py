@@ -198,7 +198,6 @@ def test_text():
         == """\
 collectives
 flex_attention
-masked_attention
 constant_folding
   constant_folding: mul_1 -> full_1
 common_subexpressions
@@ -208,6 +207,7 @@ identities
   pow_two: pow_1 -> mul_2
   view_of_view: view_1 -> view_2
 attention
+own_attention
 convolutions
 products
 dead_code

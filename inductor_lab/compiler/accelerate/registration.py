@@ -23,7 +23,7 @@ except ModuleNotFoundError as error:
 ATTENTION: tuple[Accelerator, ...] = ()
 try:
     from inductor_lab.compiler.accelerate.flex_attention import drop_block_lists, flex_attention
-    from inductor_lab.compiler.accelerate.masked_attention import masked_attention
+    from inductor_lab.compiler.accelerate.own_attention import own_attention
 except ModuleNotFoundError as error:  # these need the attention kernels in Triton
     if not (error.name or "").startswith("inductor_lab.compiler.codegen."):
         raise
@@ -38,10 +38,10 @@ else:
                     "compile flex attention together with the user's score and mask functions",
                     flex_attention,
                 )),
-                Added("rewrite", "constant_folding", Pass(
-                    "masked_attention",
-                    "compile attention with a mask to one kernel that adds the mask to the scores",
-                    masked_attention,
+                Added("rewrite", "products", Pass(
+                    "own_attention",
+                    "compute attention in a kernel of ours where it is faster than the library",
+                    own_attention,
                 )),
             ),
         ),

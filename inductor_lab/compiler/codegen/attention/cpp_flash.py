@@ -11,8 +11,9 @@ The kernel calls the user functions for each block of scores (see `accelerate/fl
     }
     at.finish(out + ...);
 
-The user functions are an ordinary pointwise group over one block of scores.  `lab_flash.h` has the
-other parts.  The loops over batches, heads and rows are parallel.
+Without lists of blocks, all keys are visited, in one loop.  The user functions are an ordinary
+pointwise group over one block of scores.  `lab_flash.h` has the other parts.  The loops over
+batches, heads and rows are parallel.
 
 Dao et al., FlashAttention (NeurIPS 2022); Dong et al., FlexAttention (MLSys 2025).
 Inductor: `codegen/cpp_flex_attention_template.py`.
@@ -55,7 +56,7 @@ def forward(
     name: str, attention: Attention, visits: tuple[Visit, ...],
     made: Mapping[str, Operand], device: str,
 ) -> Kernel:  # fmt: skip
-    """Return the forward kernel.  Its results, in `made`, are:
+    """Return the forward kernel.  Its results are those of these three that are in `made`:
 
     out         the result [B, Hq, M, Dv]
     logs_rows   for each row, the base-2 logarithm of the sum of its powers
@@ -115,7 +116,7 @@ class _Lines:
         rows, columns = block_of(self.call)
         length, listed = self.size(query.shape[2]), self.call.sparse[0]
         numbers = f"{rows}, {columns}, {query.shape[3]}, {value.shape[3]}"
-        out, logs, tops = (self.rows(n, "b", "h", "first") for n in MADE)
+        out, *statistics = (self.rows(n, "b", "h", "first") for n in MADE if n in self.tensors)
         yield from (
             f"const int64_t listed = lab_minimum<int64_t>({listed}, {length});",
             f"const int64_t parts = (listed + {rows - 1}) / {rows};",
@@ -132,10 +133,29 @@ class _Lines:
             f"    at.look({self.rows('query', 'b', 'h', 'first')});",
         )
         for visit in visits:
-            yield from (f"    {line}" for line in self.visited(visit, inner[visit.name], columns))
-        yield from (f"    at.finish({out},", f"              {logs}, {tops});", "}")
+            visited = self.listed if visit.lists else self.all
+            yield from (f"    {line}" for line in visited(visit, inner[visit.name], columns))
+        yield f"    at.finish({out});"
+        if statistics:
+            yield f"    at.statistics({', '.join(statistics)});"
+        yield "}"
 
-    def visited(self, visit: Visit, inner: Kernel, columns: int) -> Iterator[str]:
+    def all(self, visit: Visit, inner: Kernel, columns: int) -> Iterator[str]:
+        """Yield the loop over all keys."""
+        length = self.size(self.call.key.shape[2])
+        yield f"for (int64_t j = 0; j < {length}; j += {columns}) {{"
+        yield from (f"    {line}" for line in self.block(visit, inner, length))
+        yield "}"
+
+    def block(self, visit: Visit, inner: Kernel, end: str) -> Iterator[str]:
+        """Yield the use of a block of keys: from `j` up to `end`, or as many as a block has."""
+        yield from (
+            f"at.products({self.rows('key', 'b', 'shared')}, j, {end});",
+            f"bad |= {inner.name}({', '.join(self.arguments(visit, inner))});",
+            f"at.weigh({self.rows('value', 'b', 'shared')});",
+        )
+
+    def listed(self, visit: Visit, inner: Kernel, columns: int) -> Iterator[str]:
         """Yield the loops over the keys that are listed for a block of rows."""
         (counts, _), (indices, which) = visit.listed.items()
         counts += f"[{self.index(counts, 'b', 'h', 'block')}]"
@@ -147,9 +167,7 @@ class _Lines:
             f"    const int64_t begin = {listed} * lab_maximum<int64_t>({indices}, 0);",
             f"    const int64_t end = lab_minimum<int64_t>(begin + {listed}, {length});",
             f"    for (int64_t j = begin; j < end; j += {columns}) {{",
-            f"        at.products({self.rows('key', 'b', 'shared')}, j, end);",
-            f"        bad |= {inner.name}({', '.join(self.arguments(visit, inner))});",
-            f"        at.weigh({self.rows('value', 'b', 'shared')});",
+            *(f"        {line}" for line in self.block(visit, inner, "end")),
             "    }",
             "}",
         )

@@ -2,8 +2,9 @@
 // (`codegen/attention/cpp_flash.py`).
 
 //@ lab_product
-// result[n][r] = sum over k of a[down * n + across * k] * b[k][r], for n < count and k < depth.  If
-// `scale` is given, the old result[n][r] * scale[r] is added.  Blocks of the result stay in registers.
+// result[n][r] = sum over k of a[down * n + across * k] * b[k][r], for n < count, k < depth and at
+// least the first `rows` numbers r.  If `scale` is given, the old result[n][r] * scale[r] is added.
+// Blocks of the result stay in registers.
 #include <string.h>
 #if defined(__AVX512F__) && defined(__GNUC__)
 #define LAB_WIDTH 16
@@ -30,20 +31,14 @@ static inline lab_vector lab_vector_at(const float* place) {
 #endif
 template <int R, int N>
 lab_contracted static void lab_product_block(float* result, const float* a, int64_t down, int64_t across,
-                                             const float* b, int64_t depth, const float* scale) {
+                                             const float* b, int64_t depth, int64_t rows,
+                                             const float* scale) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
     constexpr int vectors = R / LAB_WIDTH < 2 ? 1 : 2;
-    for (int r = 0; r < R; r += vectors * LAB_WIDTH) {
-        lab_vector sums[N][vectors], right[vectors];
-        for (int v = 0; v < vectors; v++) {
-            const int lane = r + v * LAB_WIDTH;
-            if (scale) right[v] = lab_vector_at(scale + lane);
-            for (int n = 0; n < N; n++) {
-                sums[n][v] = scale ? lab_vector_at(result + R * n + lane) * right[v] : lab_vector{};
-            }
-        }
+    for (int64_t r = 0; r < rows; r += vectors * LAB_WIDTH) {
+        lab_vector sums[N][vectors] = {}, right[vectors];
         for (int64_t k = 0; k < depth; k++) {
             for (int v = 0; v < vectors; v++) right[v] = lab_vector_at(b + R * k + r + v * LAB_WIDTH);
             for (int n = 0; n < N; n++) {
@@ -51,24 +46,38 @@ lab_contracted static void lab_product_block(float* result, const float* a, int6
                 for (int v = 0; v < vectors; v++) sums[n][v] += left * right[v];
             }
         }
-        for (int n = 0; n < N; n++) {
-            for (int v = 0; v < vectors; v++) {
-                memcpy(result + R * n + r + v * LAB_WIDTH, &sums[n][v], sizeof(lab_vector));
+        for (int v = 0; v < vectors; v++) {
+            const int64_t lane = r + v * LAB_WIDTH;
+            if (scale) right[v] = lab_vector_at(scale + lane);
+            for (int n = 0; n < N; n++) {
+                float* place = result + R * n + lane;
+                if (scale) sums[n][v] += lab_vector_at(place) * right[v];
+                memcpy(place, &sums[n][v], sizeof(lab_vector));
             }
         }
     }
 }
 template <int R>
 static inline void lab_product(float* result, const float* a, int64_t down, int64_t across,
-                               const float* b, int64_t count, int64_t depth, const float* scale) {
+                               const float* b, int64_t count, int64_t depth, int64_t rows,
+                               const float* scale) {
     constexpr int block = LAB_WIDTH == 16 ? 8 : 4;
     int64_t n = 0;
     for (; n + block <= count; n += block) {
-        lab_product_block<R, block>(result + R * n, a + down * n, down, across, b, depth, scale);
+        lab_product_block<R, block>(result + R * n, a + down * n, down, across, b, depth, rows, scale);
     }
     for (; n < count; n++) {
-        lab_product_block<R, 1>(result + R * n, a + down * n, down, across, b, depth, scale);
+        lab_product_block<R, 1>(result + R * n, a + down * n, down, across, b, depth, rows, scale);
     }
+}
+
+//@ lab_exp_below
+// exp(x) for x <= 0 (and NaN), which needs no care about overflow.  Subnormal results become 0.
+static inline float lab_exp_below(float x) {
+    const float sum = lab_fused(x, 1.44269504f, 12583039.0f), n = sum - 12583039.0f;
+    const float r = lab_fused(n, -1.42860677e-6f, lab_fused(n, -0.693145752f, x));
+    const float found = lab_exp_factor(r) * lab_power_of_two(lab_bitcast<uint32_t>(sum));
+    return x < -87.0f ? 0.0f : found;
 }
 
 //@ lab_flash
@@ -79,20 +88,25 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
     // b, h, the first row and column, the last row and column
     int64_t places[6];
     int64_t rows, columns;
+    int64_t lanes;  // the rows, up to a whole register
     alignas(64) float queries[D * R];
     alignas(64) float scores[C * R] = {};
     alignas(64) float sums[E * R] = {};
     alignas(64) float largest[R], total[R], shrink[R];
-    alignas(64) float wide[sizeof(T) < 4 ? C * (D > E ? D : E) : 1];
+    alignas(64) float wide[sizeof(T) < 4 ? (C > R ? C : R) * (D > E ? D : E) : 1];
 
     lab_flash(int64_t b, int64_t h, int64_t first, int64_t beyond)
         : places{b, h, first, 0, beyond - 1, 0}, rows(beyond - first < R ? beyond - first : R) {
+        lanes = (rows + LAB_WIDTH - 1) / LAB_WIDTH * LAB_WIDTH;
         for (int r = 0; r < R; r++) largest[r] = -lab_inff, total[r] = 0;
     }
     void look(const T* query, int64_t down, int64_t across) {
-        for (int r = 0; r < R; r++) {
-            const T* row = query + down * (r < rows ? r : rows - 1);
-            for (int d = 0; d < D; d++) queries[R * d + r] = lab_convert<float>(row[across * d]);
+        if (rows < R) memset(queries, 0, sizeof(queries));
+        columns = rows;
+        const float* from = floats(query, down, across, D);
+        if (across == 1) return lab_transpose(queries, R, from, down, rows, D);
+        for (int64_t r = 0; r < rows; r++) {
+            for (int d = 0; d < D; d++) queries[R * d + r] = from[down * r + across * d];
         }
     }
     // Scores of the keys from `first` up to `beyond` (exclusive); they are the current columns.
@@ -100,53 +114,68 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
         columns = beyond - first < C ? beyond - first : C;
         places[3] = first, places[5] = beyond - 1;
         const float* keys = floats(key + down * first, down, across, D);
-        lab_product<R>(scores, keys, down, across, queries, columns, D, nullptr);
+        lab_product<R>(scores, keys, down, across, queries, columns, D, rows, nullptr);
     }
     // Rescales earlier sums to the largest score so far, and adds those of the current columns.
     void weigh(const T* value, int64_t down, int64_t across) {
-        alignas(64) float shift[R], top[R];
+        alignas(64) float shift[R], top[R], part[R] = {};
         memcpy(top, largest, sizeof(top));
         for (int64_t c = 0; c < columns; c++) {
             #pragma omp simd
-            for (int r = 0; r < R; r++) {
+            for (int64_t r = 0; r < lanes; r++) {
                 const float seen = scores[R * c + r];
                 top[r] = seen > top[r] ? seen : top[r];
             }
         }
         #pragma omp simd
-        for (int r = 0; r < R; r++) {
+        for (int64_t r = 0; r < lanes; r++) {
             shift[r] = top[r] == -lab_inff ? 0 : top[r];
-            shrink[r] = lab_exp<float>(largest[r] - shift[r]);
-            total[r] *= shrink[r];
+            shrink[r] = lab_exp_below(largest[r] - shift[r]);
             largest[r] = top[r];
         }
         for (int64_t c = 0; c < columns; c++) {
             #pragma omp simd
-            for (int r = 0; r < R; r++) {
-                scores[R * c + r] = lab_exp<float>(scores[R * c + r] - shift[r]);
-                total[r] += scores[R * c + r];
+            for (int64_t r = 0; r < lanes; r++) {
+                scores[R * c + r] = lab_exp_below(scores[R * c + r] - shift[r]);
+                part[r] += scores[R * c + r];
             }
         }
+        #pragma omp simd
+        for (int64_t r = 0; r < lanes; r++) total[r] = total[r] * shrink[r] + part[r];
         const float* values = floats(value + down * places[3], down, across, E);
-        lab_product<R>(sums, values, across, down, scores, E, columns, shrink);
+        lab_product<R>(sums, values, across, down, scores, E, columns, rows, shrink);
     }
-    // A row without visible keys gives 0.  Logarithms and largest scores are to base 2.
-    void finish(T* out, int64_t down, int64_t across, float* logs, int64_t logs_down, float* tops,
-                int64_t tops_down) {
+    // A row without visible keys gives 0.
+    void finish(T* out, int64_t down, int64_t across) {
         for (int64_t e = 0; e < E; e++) {
             #pragma omp simd
-            for (int r = 0; r < R; r++) sums[R * e + r] /= total[r] == 0 ? 1 : total[r];
+            for (int64_t r = 0; r < lanes; r++) sums[R * e + r] /= total[r] == 0 ? 1 : total[r];
         }
+        if constexpr (sizeof(T) == sizeof(float)) {
+            if (across == 1) return lab_transpose(out, down, sums, R, E, rows);
+            narrow(out, down, across, sums, 1, R);
+        } else {
+            lab_transpose(wide, E, sums, R, E, rows);
+            narrow(out, down, across, wide, E, 1);
+        }
+    }
+    void narrow(T* out, int64_t down, int64_t across, const float* from, int64_t of_row, int64_t of_e) {
         for (int64_t r = 0; r < rows; r++) {
+            #pragma omp simd
             for (int64_t e = 0; e < E; e++) {
-                out[down * r + across * e] = lab_convert<T>(sums[R * e + r]);
+                out[down * r + across * e] = lab_convert<T>(from[of_row * r + of_e * e]);
             }
+        }
+    }
+    // Logarithms and largest scores, to base 2.
+    void statistics(float* logs, int64_t logs_down, float* tops, int64_t tops_down) {
+        for (int64_t r = 0; r < rows; r++) {
             const float shift = largest[r] == -lab_inff ? 0 : largest[r];
             logs[logs_down * r] = (shift + lab_log<float>(total[r])) * 1.44269504f;
             tops[tops_down * r] = largest[r] * 1.44269504f;
         }
     }
-    // Converts keys or values to float; updates their strides.
+    // Converts rows (there are `columns`) to float; updates their strides.
     const float* floats(const float* from, int64_t&, int64_t&, int) { return from; }
     template <class Half>
     const float* floats(const Half* from, int64_t& down, int64_t& across, int width) {

@@ -1,5 +1,7 @@
 """Attention with a mask on a GPU is a generated kernel that adds the mask to the scores in
-registers."""
+registers.  Without a GPU, Triton's interpreter runs it.  `test_own_attention_on_a_cpu.py` has the
+kernel for a CPU.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import inductor_lab as lab
-from inductor_lab.compiler.accelerate import flash, masked_attention
+from inductor_lab.compiler.accelerate import flash
 from inductor_lab.compiler.records import CompiledPart
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -19,10 +21,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 @pytest.fixture(autouse=True)
 def kernels_of_triton_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Triton's interpreter runs them; the operator is the one that torch chooses on a CPU."""
     if DEVICE == "cpu":
-        operator = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-        monkeypatch.setattr(masked_attention, "OPERATORS", (operator,))
         monkeypatch.setattr(flash, "DEVICES", {"cpu": "triton"})
 
 
@@ -63,7 +62,7 @@ MASKS = (padding, of_each_head, of_all, rows_of_nothing)
 
 
 def rules_of(part: CompiledPart) -> list[str]:
-    (step,) = (step for step in part.rewrites.steps if step.name == "masked_attention")
+    (step,) = (step for step in part.rewrites.steps if step.name == "own_attention")
     return [fired.rule for fired in step.fired]
 
 
@@ -79,7 +78,7 @@ def as_near_to_float64_as_eager(result: Tensor, args: list[Tensor], mask: Tensor
 def test_errors_are_as_small_as_those_of_eager_mode(mask: Any, lengths: tuple[int, int]) -> None:
     args, shown = given(*lengths), mask(*lengths)
     c = lab.inspect(attention, *args, shown)
-    assert rules_of(c.graphs[0].forward) == ["masked_attention"]
+    assert rules_of(c.graphs[0].forward) == ["own_attention"]
     as_near_to_float64_as_eager(c.result, args, shown)
     assert c.result.stride() == attention(*args, shown).stride()
 
