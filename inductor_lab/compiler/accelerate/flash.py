@@ -224,7 +224,7 @@ class Flash(Written):
 class Call:
     """A call of one of the two operators, or an equivalent call.
 
-    items    the arguments by name: nodes, numbers and None
+    items    the arguments by name: nodes, numbers and None; `is_causal` is optional
     values   the same, with fake tensors and functions instead of nodes
     """
 
@@ -250,6 +250,7 @@ class Call:
         self.backward = "joint" in self.items
         self.language = language_of(self.values["query"])
         self.reached: tuple[tuple[Size, Size], ...] = ()
+        self.causal: bool = self.items.get("is_causal", False)
 
     @cached_property
     def sparse(self) -> tuple[int, int] | None:
@@ -340,7 +341,8 @@ class Call:
         assert self.sparse is not None, "`fits` checks this"
         all_in_one = all(n >= WHOLE_LENGTH for n in self.sparse)
         origins = frozenset([self.node.name])
-        return Attention(query, key, value, given, self.sparse, exact or all_in_one, origins)
+        return Attention(query, key, value, given, self.sparse, exact or all_in_one, origins,
+                         self.causal)  # fmt: skip
 
     def tile(self, kernel: str) -> Tile:
         """Return the tile from the table, reduced so that it divides the listed blocks."""
@@ -359,8 +361,9 @@ class Call:
         Returns () if the lists do not cover all rows.
         """
         if all(self.items[name] is None for name in LISTS):
-            inner = self.inner(False)
-            return (Visit("all", inner),) if inner else ()
+            names = {cpp_flash.BEFORE: False, "all": True} if self.causal else {"all": False}
+            visits = [(name, self.inner(masked)) for name, masked in names.items()]
+            return tuple(Visit(name, inner) for name, inner in visits if inner)
         found = []
         length, listed = self.attention.length(along), self.attention.listed(along)
         for part, masked in (("shown", True), ("whole", False)):

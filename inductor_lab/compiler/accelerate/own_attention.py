@@ -52,8 +52,8 @@ MOST_KEYS = 256
 """The maximum number of keys on a CPU with AMX (a Xeon).  There the library takes 1.13 to 1.25 of
 our time for 128 to 197 keys, 1.0 for 512, and 0.85 for 1500.  For 16-bit numbers it uses the tiles
 of AMX, and takes half of our time (one thread, torch 2.11, 2026-11-30)."""
-ALL_BLOCKS = (1, 1, *[None] * len(LISTS), WHOLE_LENGTH, WHOLE_LENGTH, None)
-"""A block mask that shows all blocks."""
+ALL_BLOCKS = (1, 1, *[None] * len(LISTS), WHOLE_LENGTH, WHOLE_LENGTH)
+"""A block mask that shows all blocks, without its function."""
 
 
 def own_attention(module: GraphModule, facts: RewriteFacts) -> Iterable[Fired]:
@@ -79,13 +79,14 @@ def is_plain(call: Node) -> bool:
     given, query = _arguments(call), operand(call).meta["val"]
     others = any(user.args[1] != 0 and user.users for user in call.users)
     language = language_of(query)
-    if others or given["dropout_p"] or given["is_causal"] or language is None:
+    if others or given["dropout_p"] or language is None:
         return False
     if size_hint(query.shape[2]) < FEWEST[language]:
         return False
     if language == "cpp":
         return is_fast_on_this_cpu(query.dtype, size_hint(given["key"].meta["val"].shape[2]))
-    return given["mask"] is not None and query.dtype in HALF and query.shape[3] in WIDTHS
+    masked = given["mask"] is not None and not given["is_causal"]
+    return masked and query.dtype in HALF and query.shape[3] in WIDTHS
 
 
 def is_fast_on_this_cpu(dtype: torch.dtype, keys: int) -> bool:
@@ -112,10 +113,11 @@ def _items(call: Node) -> dict[str, Any]:
     width = given["query"].meta["val"].shape[-1]
     scale = width**-0.5 if given["scale"] is None else given["scale"]
     tensors = {name: given[name] for name in ("query", "key", "value")}
+    masked, causal = given["mask"] is not None, given["is_causal"]
     return tensors | {
-        "score_mod": unchanged if given["mask"] is None else added,
-        "score_given": () if given["mask"] is None else (given["mask"],),
-        "block_mask": ALL_BLOCKS, "mask_given": (), "scale": scale,
+        "score_mod": added if masked else unchanged, "scale": scale, "is_causal": causal,
+        "score_given": (given["mask"],) if masked else (), "mask_given": (),
+        "block_mask": (*ALL_BLOCKS, is_before if causal else None),
     }  # fmt: skip
 
 
@@ -124,6 +126,11 @@ def added(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor, mask: Tenso
     places = zip(mask.shape, (b, h, i, j)[4 - mask.dim() :], strict=True)
     at = tuple(0 if isinstance(size, int) and size == 1 else place for size, place in places)
     return score + mask[at]
+
+
+def is_before(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    """Is the key `j` at the position of the query `i` or before it?"""
+    return j <= i
 
 
 def unchanged(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:

@@ -69,7 +69,8 @@ class Attention:
     """The arguments of a call.  The user functions read the tensors in `given`.
 
     `sparse` has the lengths of the listed blocks of queries and of keys.  `exact` means that the
-    lists were created for exactly this number of queries and keys.
+    lists were created for exactly this number of queries and keys.  `causal` means that there
+    are no lists, and that the mask shows each query the keys at its position and before.
     """
 
     query: Operand
@@ -79,6 +80,7 @@ class Attention:
     sparse: tuple[int, int]
     exact: bool
     origins: Origins
+    causal: bool = False
 
     def length(self, along: str) -> Size:
         return self.query.shape[2] if along == "rows" else self.key.shape[2]

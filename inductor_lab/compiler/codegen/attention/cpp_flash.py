@@ -11,9 +11,9 @@ The kernel calls the user functions for each block of scores (see `accelerate/fl
     }
     at.finish(out + ...);
 
-Without lists of blocks, all keys are visited, in one loop.  The user functions are an ordinary
-pointwise group over one block of scores.  `lab_flash.h` has the other parts.  The loops over
-batches, heads and rows are parallel.
+Without lists of blocks, all keys are visited, or those that a causal call can see.  The user
+functions are an ordinary pointwise group over one block of scores.  `lab_flash.h` has the other
+parts.  The loops over batches, heads and rows are parallel.
 
 Dao et al., FlashAttention (NeurIPS 2022); Dong et al., FlexAttention (MLSys 2025).
 Inductor: `codegen/cpp_flex_attention_template.py`.
@@ -38,6 +38,8 @@ ROWS, COLUMNS = 64, 64
 """The queries and keys of a block.  Its scores fit in the L1 cache."""
 FEW_ROWS = 16
 MADE = ("out", "logs_rows", "tops_rows")
+BEFORE = "keys_before"
+"""The name of the visit of keys that all rows of a block see in a causal call."""
 PLACES = 6
 """The number of position arguments of the user functions: batch, head, first row and column of the
 block, last row and column."""
@@ -141,16 +143,25 @@ class _Lines:
         yield "}"
 
     def all(self, visit: Visit, inner: Kernel, columns: int) -> Iterator[str]:
-        """Yield the loop over all keys."""
+        """Yield the loop over all keys that a block of rows can see, or over a part of them.
+
+        A causal call has a loop for keys before all rows of the block, and one for the others.
+        """
         length = self.size(self.call.key.shape[2])
-        yield f"for (int64_t j = 0; j < {length}; j += {columns}) {{"
-        yield from (f"    {line}" for line in self.block(visit, inner, length))
+        begin, end = "0", length
+        if visit.name == BEFORE:
+            end = f"lab_minimum<int64_t>(first / {columns} * {columns}, {length})"
+        elif self.call.causal:
+            begin = f"first / {columns} * {columns}"
+            end = f"lab_minimum<int64_t>(first + at.rows, {length})"
+        yield f"for (int64_t j = {begin}, end = {end}; j < end; j += {columns}) {{"
+        yield from (f"    {line}" for line in self.block(visit, inner))
         yield "}"
 
-    def block(self, visit: Visit, inner: Kernel, end: str) -> Iterator[str]:
+    def block(self, visit: Visit, inner: Kernel) -> Iterator[str]:
         """Yield the use of a block of keys: from `j` up to `end`, or as many as a block has."""
         yield from (
-            f"at.products({self.rows('key', 'b', 'shared')}, j, {end});",
+            f"at.products({self.rows('key', 'b', 'shared')}, j, end);",
             f"bad |= {inner.name}({', '.join(self.arguments(visit, inner))});",
             f"at.weigh({self.rows('value', 'b', 'shared')});",
         )
@@ -167,7 +178,7 @@ class _Lines:
             f"    const int64_t begin = {listed} * lab_maximum<int64_t>({indices}, 0);",
             f"    const int64_t end = lab_minimum<int64_t>(begin + {listed}, {length});",
             f"    for (int64_t j = begin; j < end; j += {columns}) {{",
-            *(f"        {line}" for line in self.block(visit, inner, "end")),
+            *(f"        {line}" for line in self.block(visit, inner)),
             "    }",
             "}",
         )
