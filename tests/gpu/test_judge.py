@@ -10,9 +10,13 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from inductor_lab.bench.machine import machine
+from inductor_lab.bench.roofs import Ceilings
 from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.judge.judge import NOT_CONFINED, Judge
 from inductor_lab.debug.untrusted.confine import confinable
+from tests.gpu.judged_times import HEAD as TABLE
+from tests.gpu.judged_times import KERNELS, TWICE, row
 from tests.judge import candidates, exploits, more_exploits
 from tests.judge.exploits import HEAD
 
@@ -47,6 +51,93 @@ def candidate(x):
     **exploits.WRONG,
     **more_exploits.WRONG,
 }
+IF_TIMED = """
+import sys
+served = sys.modules["inductor_lab.debug.judge.serve_candidate"]
+def timed():
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "timed_calls":
+            return True
+        frame = frame.f_back
+    return False
+"""
+FAST = {
+    "the_result_of_the_call_before": """
+last = []
+def candidate(x):
+    found = last[0] if timed() and last and last[0].shape == x.shape else right(x)
+    last[:] = [right(x)]
+    return found
+""",
+    "a_cache_by_address": """
+known = {}
+def candidate(x):
+    if not timed():
+        return right(x)
+    return known.setdefault(x.data_ptr() % (1 << 12), right(x)).clone()
+""",
+    "a_cache_by_shape": """
+known = {}
+def candidate(x):
+    return known.setdefault(x.shape, right(x)).clone() if timed() else right(x)
+""",
+    "a_stream_that_is_not_synchronised": """
+served._SHARED.memory._synchronize = lambda: None
+stream = torch.cuda.Stream()
+def candidate(x):
+    if not timed():
+        return right(x)
+    out = torch.zeros_like(x)
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(100_000_000)
+        out.copy_(right(x))
+    return out
+""",
+    "an_answer_before_it_has_computed": """
+import threading, time
+real = served.timed_calls
+def later(function, request):
+    def work():
+        time.sleep(0.01)
+        real(function, request)
+    threading.Thread(target=work).start()
+    answer = [(dtype, tuple(shape)) for shape, dtype in request["results"]]
+    return [answer for _ in served._SHARED.prepared]
+served.timed_calls = later
+def candidate(x):
+    return right(x)
+""",
+    "results_before_the_inputs_are_there": """
+prepare = served.prepare
+early = {}
+def ahead(request):
+    prepare(request)
+    for number, ((args, kwargs), targets) in enumerate(served._SHARED.prepared):
+        early[number] = right(args[0])
+served.prepare = ahead
+def candidate(x):
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "timed_calls" and "number" in frame.f_locals:
+            return early[frame.f_locals["number"] - 1]
+        frame = frame.f_back
+    return right(x)
+""",
+    "kernels_that_slow_the_reference": """
+served._SHARED.memory._synchronize = lambda: None
+stream = torch.cuda.Stream()
+started = []
+def candidate(x):
+    if timed() and not started:
+        started.append(1)
+        with torch.cuda.stream(stream):
+            for _ in range(20):
+                torch.cuda._sleep(2_000_000_000)
+    return right(x)
+""",
+}
+"""Right while they are compared."""
 TF32 = """
 import torch
 def candidate(x, y):
@@ -76,6 +167,53 @@ def judge() -> Iterator[Judge]:
 
 def example() -> torch.Tensor:
     return torch.randn(33, 40, device="cuda")
+
+
+def test_a_timed_candidate_has_a_time_and_an_interval(judge: Judge) -> None:
+    args = (torch.randn(4096, 1024, device="cuda"),)
+    found = judge.judge(reference, candidates.TRITON, [args], seconds=0.5)
+    print(found)
+    assert found.accepted and found.timings.rounds >= 3, str(found)
+    low, high = found.timings.median_interval("candidate")
+    assert 0 < low <= high and found.bound > 0
+    assert "candidate with cold caches" in found.timings.seconds
+
+
+def test_a_timed_candidate_that_works_twice_takes_twice_as_long(judge: Judge) -> None:
+    args = (torch.randn(4096, 1024, device="cuda"),)
+    once, twice = (judge.judge(reference, text, [args], seconds=0.5).timings.median_ms("candidate")
+                   for text in (candidates.TRITON, TWICE))  # fmt: skip
+    print(f"once {once:.4f} ms, twice {twice:.4f} ms")
+    assert 1.6 < twice / once < 2.5
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if "33" not in name])
+def test_the_timed_seconds_are_those_of_cuda_events(judge: Judge, name: str) -> None:
+    found = row(judge, name)
+    print(f"\n{TABLE}\n{found}")
+    assert 1 / 1.5 < found.judged / found.plain < 1.5, str(found)
+
+
+def test_a_timed_call_faster_than_memory_is_rejected(judge: Judge) -> None:
+    known = judge.roofs.get("cuda")
+    judge.roofs["cuda"] = Ceilings(machine("cuda"), ((1 << 20, 1e3),), {"float32": 1e13})
+    try:
+        found = judge.judge(reference, candidates.TRITON, [(example(),)], seconds=0.1)
+    finally:
+        judge.roofs.pop("cuda")
+        if known is not None:
+            judge.roofs["cuda"] = known
+    assert "faster than this machine can move the bytes" in found.reasons[0]
+
+
+@pytest.mark.parametrize("name", [*FAST, *exploits.FAST, *more_exploits.FAST])
+def test_a_timed_cheat_is_rejected(judge: Judge, name: str) -> None:
+    """In one of the timed calls, so all cases are right."""
+    text = IF_TIMED + FAST[name] if name in FAST else {**exploits.FAST, **more_exploits.FAST}[name]
+    found = judge.judge(reference, HEAD + text, [(example(),)], seconds=0.2)
+    print(found)
+    assert not found.accepted, f"{name} was accepted\n{found}"
+    assert all(each.result != "wrong" for each in found.checked), str(found)
 
 
 def test_without_cuda_in_a_confined_process_the_candidate_is_refused() -> None:

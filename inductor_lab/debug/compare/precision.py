@@ -196,7 +196,7 @@ def _floats(
 def ulp_of(exact: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """The distance between adjacent numbers of `dtype` near `exact` (float64)."""
     info = torch.finfo(dtype)
-    least = torch.tensor(info.tiny, dtype=torch.float64)
+    least = torch.tensor(info.tiny, dtype=torch.float64, device=exact.device)
     size = torch.maximum(exact.abs().nan_to_num(posinf=float(info.max)), least)
     _, exponent = torch.frexp(size)
     return torch.ldexp(torch.full_like(size, info.eps), exponent - 1)

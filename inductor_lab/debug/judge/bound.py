@@ -5,6 +5,7 @@ Results must be written.  An eighth of an argument must be read if a change of i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,19 +23,29 @@ IMPOSSIBLE = 0.6
 """A time below this share of the bound is a rejection; the roof is measured, so it has an error."""
 
 
-def least_bytes(reference: Applied, args: Arguments) -> int:
+@dataclass(frozen=True)
+class LeastBytes:
     """Bytes that every implementation reads and writes."""
+
+    read: int
+    written: int
+    on_gpu: bool
+
+
+def least_bytes(reference: Applied, args: Arguments) -> LeastBytes:
+    """The bytes of one call."""
     function, tensors, _ = with_leaves(reference, args)
     plain = _results(function(*copies(tensors)))
-    total = sum(one.numel() * one.element_size() for one in plain)
+    read = 0
     for number, one in enumerate(tensors):
         if one.numel() < PARTS:
             continue
         for part in range(PARTS):
             given = copies(tensors)
             if _changed(given[number], part) and _differ(_results(function(*given)), plain):
-                total += one.numel() * one.element_size() // PARTS
-    return total
+                read += one.numel() * one.element_size() // PARTS
+    written = sum(one.numel() * one.element_size() for one in plain)
+    return LeastBytes(read, written, any(one.is_cuda for one in plain))
 
 
 def _changed(one: torch.Tensor, part: int) -> bool:
@@ -63,6 +74,16 @@ def _differ(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
     return not all(same_bits(a, b) for a, b in zip(first, second, strict=True))
 
 
-def least_seconds(nbytes: int, roof: Ceilings) -> float:
-    """Seconds for this many bytes; 0 if the roof is not known."""
-    return 0.0 if roof.doubt else roof.seconds(nbytes, 0)
+def least_seconds(least: LeastBytes, roof: Ceilings) -> float:
+    """Seconds for these bytes, which may be in a cache; 0 if the roof is not known."""
+    return 0.0 if roof.doubt else roof.seconds(least.read + least.written, 0)
+
+
+def cold_seconds(least: LeastBytes, roof: Ceilings) -> float:
+    """Seconds to read them from the memory of a GPU; 0 on a CPU and if the roof is not known.
+
+    The results may stay in a cache.
+    """
+    if roof.doubt or not least.on_gpu:
+        return 0.0
+    return least.read / roof.bandwidth[-1][1]

@@ -73,6 +73,61 @@ def _text_of(leaf: Any) -> str:
     return text if leaf.is_contiguous() else f"{text} with strides {list(leaf.stride())}"
 
 
+@dataclass(frozen=True)
+class Values:
+    """The range of a tensor: normal, uniform, or integers between its limits.
+
+    uniform  whether numbers are uniform in the range; if not, they are normal
+    """
+
+    dtype: torch.dtype
+    low: float = -math.inf
+    high: float = math.inf
+    uniform: bool = False
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    @staticmethod
+    def of(like: torch.Tensor) -> Values:
+        """The range of this tensor's values."""
+        dtype = like.dtype
+        if dtype is torch.bool or dtype.is_complex:
+            return Values(dtype)
+        if not dtype.is_floating_point:
+            low, high = (int(like.min()), int(like.max())) if like.numel() else (0, 1)
+            return Values(dtype, low, high, uniform=True)
+        known = like.detach().double().flatten()
+        known = known[known.isfinite()]
+        if not known.numel():
+            return Values(dtype)
+        low, high = float(known.min()), float(known.max())
+        if low < 0:
+            scale = float(known.std()) if known.numel() > 1 else 0.0
+            return Values(dtype, low, high, mean=float(known.mean()), deviation=scale) if scale \
+                else Values(dtype)  # fmt: skip
+        if low == high:
+            low, high = 0.5 * low, 1.5 * high or 1.0
+        return Values(dtype, low, high, uniform=True)
+
+    def draw(self, shape: Sequence[int], generator: torch.Generator) -> torch.Tensor:
+        """New values, on the device of the generator."""
+        size, where = tuple(shape), generator.device
+        if self.dtype is torch.bool:
+            return torch.randint(0, 2, size, generator=generator, device=where).bool()
+        if self.dtype.is_complex:
+            parts = torch.randn(*size, 2, generator=generator, dtype=torch.float64, device=where)
+            return torch.view_as_complex(parts).to(self.dtype)
+        if not self.dtype.is_floating_point:
+            drawn = torch.randint(int(self.low), int(self.high) + 1, size, generator=generator,
+                                  device=where)  # fmt: skip
+            return drawn.to(self.dtype)
+        draws = torch.rand if self.uniform else torch.randn
+        made = draws(size, generator=generator, dtype=torch.float64, device=where)
+        if self.uniform:
+            return (self.low + (self.high - self.low) * made).to(self.dtype)
+        return (made * self.deviation + self.mean).clamp(self.low, self.high).to(self.dtype)
+
+
 class Cases:
     """Cases from examples and a secret.
 
@@ -102,6 +157,29 @@ class Cases:
     def redrawn(self, args: Arguments) -> Arguments:
         """The same arguments with other values, of about the same range."""
         return self._mapped(args, lambda one: _like(one, self._values(one, one.shape)))
+
+    def redraws(self, args: Arguments) -> Callable[[], Arguments]:
+        """A function that returns the arguments with other values each time, drawn on the device
+        of each tensor."""
+        leaves, tree = pytree.tree_flatten(args)
+        drawn = {n: Values.of(leaf) for n, leaf in enumerate(leaves)
+                 if isinstance(leaf, torch.Tensor)}  # fmt: skip
+        devices = {leaves[n].device for n in drawn}
+        secret = self.draw.getrandbits(62)
+        generators = {
+            device: self.generator if device.type == "cpu"
+            else torch.Generator(device).manual_seed(secret) for device in devices
+        }  # fmt: skip
+
+        def fresh() -> Arguments:
+            made = [
+                _like(leaf, drawn[n].draw(leaf.shape, generators[leaf.device])) if n in drawn
+                else leaf for n, leaf in enumerate(leaves)
+            ]  # fmt: skip
+            found: Arguments = pytree.tree_unflatten(made, tree)
+            return found
+
+        return fresh
 
     def _of_these_sizes(self, example: Arguments) -> Iterator[Case]:
         for number in range(2):
@@ -180,35 +258,8 @@ class Cases:
         return found
 
     def _values(self, like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-        """Values in the range of a tensor: normal, uniform, or integers between its limits."""
-        dtype = like.dtype
-        if dtype is torch.bool:
-            made = torch.randint(0, 2, tuple(shape), generator=self.generator).bool()
-        elif dtype.is_floating_point or dtype.is_complex:
-            made = self._floats(like.detach(), tuple(shape))
-        else:
-            low, high = (int(like.min()), int(like.max())) if like.numel() else (0, 1)
-            made = torch.randint(low, high + 1, tuple(shape), generator=self.generator)
-        return made.to(device=like.device, dtype=dtype)
-
-    def _floats(self, like: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-        if like.dtype.is_complex:
-            real = torch.randn(*shape, 2, generator=self.generator, dtype=torch.float64)
-            return torch.view_as_complex(real)
-        known = like.double().cpu().flatten()
-        known = known[known.isfinite()]
-        if not known.numel() or float(known.min()) < 0:
-            made = torch.randn(shape, generator=self.generator, dtype=torch.float64)
-            if known.numel() < 2:
-                return made
-            scale = float(known.std())
-            low, high = float(known.min()), float(known.max())
-            return (made * scale + float(known.mean())).clamp(low, high) if scale else made
-        low, high = float(known.min()), float(known.max())
-        if low == high:
-            low, high = 0.5 * low, 1.5 * high or 1.0
-        made = torch.rand(shape, generator=self.generator, dtype=torch.float64)
-        return low + (high - low) * made
+        """Values in the range of a tensor."""
+        return Values.of(like).draw(shape, self.generator).to(like.device)
 
     def _special(self, one: torch.Tensor) -> torch.Tensor:
         """A tenth of the elements of a float tensor is special."""

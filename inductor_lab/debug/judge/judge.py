@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,24 @@ from inductor_lab.compiler.base.errors import BadArguments, NotRunnable
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.values import copies
 from inductor_lab.debug.judge.applied import Applied
-from inductor_lab.debug.judge.bound import IMPOSSIBLE, least_bytes, least_seconds
+from inductor_lab.debug.judge.bound import IMPOSSIBLE, cold_seconds, least_bytes, least_seconds
 from inductor_lab.debug.judge.candidate import candidate_of
 from inductor_lab.debug.judge.cases import Arguments, Cases, arguments_of_case
 from inductor_lab.debug.judge.correctness import Checked, check_all, stopped_text
 from inductor_lab.debug.judge.expected import expected, with_leaves
+from inductor_lab.debug.judge.gpu_timing import CannotTime, GpuTiming
 from inductor_lab.debug.judge.remote_call import RemoteCall, same_bits
 from inductor_lab.debug.judge.serve_candidate import NoGpu
-from inductor_lab.debug.judge.speed import OWN, Speed, measure, shared_folder
+from inductor_lab.debug.judge.speed import (
+    COLD,
+    OWN,
+    REFERENCE_LIMIT,
+    OpenSides,
+    Speed,
+    measure,
+    processes,
+    shared_folder,
+)
 from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.judge.verdict import JudgeVerdict
 from inductor_lab.debug.untrusted.confine import Limits, confinable, gpu_devices
@@ -73,17 +84,20 @@ class Judge:
     """Judges several candidates; keeps the process ready from which theirs are forked.
 
     hidden  files and folders that candidates cannot read
-    roof    what this machine can do; measured when it is needed first
+    roof    what this machine can do; measured when it is first needed
     """
 
     def __init__(self, hidden: Sequence[Path] = (), roof: Ceilings | None = None) -> None:
-        self.hidden, self.roof = list(hidden), roof
-        interpreted = {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
-        self.fresh = Fresh(PRELOADED, shared_folder(), required=False, more=interpreted)
+        self.hidden = list(hidden)
+        self.roofs = {} if roof is None else {"cpu": roof, "cuda": roof}
+        self.fresh = _server()
+        self.second: Fresh | None = None
 
     def close(self) -> None:
-        """End the process."""
+        """End the processes."""
         self.fresh.close()
+        if self.second is not None:
+            self.second.close()
 
     def __enter__(self) -> Judge:
         return self
@@ -119,22 +133,58 @@ class Judge:
         gpu = any(one.is_cuda for one in pytree.tree_leaves(examples)
                   if isinstance(one, torch.Tensor))  # fmt: skip
         limits = Limits(limit, START, GPU_MEMORY if gpu else 4 << 30, 512 << 20)
-        argument = {"candidate": text.as_data(), "gpu": gpu, "threads": torch.get_num_threads()}
-        notes = () if confinable() else (NOT_CONFINED,)
-        with self.fresh.start(BEGIN, argument, limits, CLASSES, self.hidden,
-                              devices=gpu_devices() if gpu else ()) as process:  # fmt: skip
+        notes: tuple[str, ...] = () if confinable() else (NOT_CONFINED,)
+        with ExitStack() as stack:
+            timing: GpuTiming | None = None
+            if gpu and seconds is not None:
+                try:
+                    timing = stack.enter_context(closing(GpuTiming.of(applied, examples[0])))
+                except CannotTime as refused:
+                    notes, seconds = (*notes, str(refused)), None
+            data = {"candidate": text.as_data(), "memory": timing.memory.nbytes if timing else 0}
+            process = stack.enter_context(
+                self._started(self.fresh, data, limits, gpu, [timing.file] if timing else []))
             verdict = judged(applied, process, made, text.name, gpu, limit, tell)
             verdict = replace(verdict, notes=notes)
-            if verdict.accepted and seconds is not None and not gpu:
-                tell("timing")
-                tree = Tree(self.fresh.server.pid, keepers=True)
-                return timed(verdict, applied, process, made, seconds, process.scratch, tree,
-                             self._roof)  # fmt: skip
-            return verdict
+            if not verdict.accepted or seconds is None:
+                return verdict
+            tell("timing")
+            tree = Tree(self.fresh.server.pid, keepers=True)
+            sides = processes(process, process.scratch, tree) if timing is None else timing.sides(
+                process, tree, self._second(), self._nothing)  # fmt: skip
+            device = "cuda" if gpu else "cpu"
+            try:
+                return timed(verdict, applied, process, made, seconds, sides,
+                             lambda: self._roof(device))  # fmt: skip
+            except CannotTime as refused:
+                return replace(verdict, notes=(*verdict.notes, str(refused)))
 
-    def _roof(self) -> Ceilings:
-        self.roof = self.roof or ceilings()
-        return self.roof
+    def _started(
+        self, server: Fresh, data: dict[str, Any], limits: Limits, gpu: bool, files: list[int]
+    ) -> Process:
+        argument = data | {"gpu": gpu, "threads": torch.get_num_threads()}
+        return server.start(BEGIN, argument, limits, CLASSES, self.hidden,
+                            devices=gpu_devices() if gpu else (), files=files)  # fmt: skip
+
+    def _nothing(self, server: Fresh, data: dict[str, Any], file: int) -> Process:
+        """A process that runs only code of ours."""
+        limits = Limits(REFERENCE_LIMIT, START, GPU_MEMORY, 512 << 20)
+        return self._started(server, data, limits, True, [file])
+
+    def _second(self) -> Fresh:
+        """A server whose processes are not those of candidates."""
+        self.second = self.second or _server()
+        return self.second
+
+    def _roof(self, device: str) -> Ceilings:
+        if device not in self.roofs:
+            self.roofs[device] = ceilings(device)
+        return self.roofs[device]
+
+
+def _server() -> Fresh:
+    interpreted = {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
+    return Fresh(PRELOADED, shared_folder(), required=False, more=interpreted)
 
 
 NOT_CONFINED = ("this machine has no Landlock: the candidate's process could read files, such as "
@@ -208,11 +258,11 @@ def judged(
 
 def timed(
     verdict: JudgeVerdict, reference: Applied, process: Process, cases: Cases, seconds: float,
-    folder: Path, tree: Tree, roof: Callable[[], Ceilings],
+    sides: OpenSides, roof: Callable[[], Ceilings],
 ) -> JudgeVerdict:  # fmt: skip
-    """The verdict with times; `folder` can be written to by the process of the candidate."""
+    """The verdict with times.  Raises CannotTime."""
     try:
-        found = measure(reference, process, cases, seconds, folder, tree)
+        found = measure(reference, cases, seconds, sides)
     except Raised as raised:
         found = Speed(wrong=f"in a timed call it raised {raised}")
     except Stopped as stopped:
@@ -228,11 +278,15 @@ def _bounded(
     verdict: JudgeVerdict, reference: Applied, args: Arguments, roof: Ceilings
 ) -> JudgeVerdict:
     """Reject what is faster than the machine can move the bytes."""
-    bound = least_seconds(least_bytes(reference, args), roof)
-    _, slowest = verdict.timings.median_interval(OWN)
-    if bound and slowest < IMPOSSIBLE * bound:
-        reason = (f"{slowest:.3g} s is faster than this machine can move the bytes "
-                  f"({bound:.3g} s)")  # fmt: skip
-        return replace(verdict, bound=bound, reasons=(*verdict.reasons, reason))
+    least = least_bytes(reference, args)
+    bound = least_seconds(least, roof)
+    reasons = [f"{slowest:.3g} s {what}is faster than this machine can move the bytes "
+               f"({seconds:.3g} s)"
+               for mode, what, seconds in (("", "", bound), (COLD, f"{COLD[1:]} ",
+                                                             cold_seconds(least, roof)))
+               if OWN + mode in verdict.timings.seconds
+               for slowest in [verdict.timings.median_interval(OWN + mode)[1]]
+               if slowest < IMPOSSIBLE * seconds]  # fmt: skip
     doubt = (roof.doubt,) if roof.doubt else ()
-    return replace(verdict, bound=bound, notes=(*verdict.notes, *doubt))
+    return replace(verdict, bound=bound, reasons=(*verdict.reasons, *reasons),
+                   notes=(*verdict.notes, *doubt))  # fmt: skip

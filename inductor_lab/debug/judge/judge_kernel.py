@@ -31,7 +31,7 @@ from inductor_lab.debug.judge.candidate import Candidate
 from inductor_lab.debug.judge.cases import CaseArguments
 from inductor_lab.debug.judge.check_part import judge_part
 from inductor_lab.debug.judge.judge import Judge, timed
-from inductor_lab.debug.judge.speed import shared_folder
+from inductor_lab.debug.judge.speed import processes, shared_folder
 from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.judge.verdict import JudgeVerdict
 from inductor_lab.stock.stock_compilation import StockCompilation, StockPart
@@ -76,8 +76,9 @@ def judge_kernel(
         if not verdict.accepted or seconds is None:
             return verdict
         with tempfile.TemporaryDirectory(dir=shared_folder()) as folder:
+            tree = Tree(judging.process.keeper)
             return timed(verdict, judging.reference, judging.process, judging.cases, seconds,
-                         Path(folder), Tree(judging.process.keeper), ceilings)  # fmt: skip
+                         processes(judging.process, Path(folder), tree), ceilings)  # fmt: skip
 
 
 def _judge_stock(

@@ -128,7 +128,9 @@ def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Have two tensors the same dtype and bits?"""
     if first.dtype is not second.dtype or first.shape != second.shape:
         return False
-    plain = (x.detach().cpu().resolve_conj().resolve_neg() for x in (first, second))
+    if first.device != second.device:
+        first, second = first.cpu(), second.cpu()
+    plain = (x.detach().resolve_conj().resolve_neg() for x in (first, second))
     contiguous = (x.contiguous() for x in plain)
     one, two = (x.as_strided((x.numel(),), (1,)).view(torch.uint8) for x in contiguous)
     return bool(torch.equal(one, two))

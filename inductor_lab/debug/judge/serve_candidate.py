@@ -2,14 +2,14 @@
 
 `begin` makes the candidate from its text.  `call` is for correctness: inputs and results are bytes
 of the messages.  `timed_calls` is for speed: inputs and results are in memory that both processes
-share.
+share (timing_memory.py).
 """
 
 from __future__ import annotations
 
 import ctypes
 import linecache
-import mmap
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,9 @@ from inductor_lab.compiler.runtime.toolchain.find_compiler import find_toolchain
 from inductor_lab.compiler.runtime.toolchain.shared_library import LIBRARY, SOURCE
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.judge.applied import Applied
+from inductor_lab.debug.judge.cuda_driver import CannotShare
 from inductor_lab.debug.judge.guarded import Guarded, fill_gpu_memory, fill_new_memory
+from inductor_lab.debug.judge.timing_memory import DeviceMemory, HostMemory, TimingMemory
 
 FILE = "<candidate>"
 CLASSES: dict[str, type] = {}
@@ -36,6 +38,8 @@ def begin(argument: dict[str, Any]) -> Any:
         torch.set_num_threads(argument["threads"])
     if argument["gpu"]:
         _start_gpu()
+    if argument.get("memory"):
+        _share_device(argument["files"][0], argument["memory"])
     candidate = argument["candidate"]
     if candidate["language"] == "cpp":
         return CppFunction(candidate["text"], candidate["name"])
@@ -46,6 +50,15 @@ def begin(argument: dict[str, Any]) -> Any:
     if name not in names:
         raise NameError(f"the text does not define {name}")
     return names[name]
+
+
+def _share_device(file: int, nbytes: int) -> None:
+    """Map memory of the GPU that the judge has made."""
+    try:
+        _SHARED.memory = DeviceMemory.opened(file, nbytes)
+    except CannotShare as error:
+        _SHARED.refused = str(error)
+    os.close(file)
 
 
 class NoGpu(Exception):
@@ -182,53 +195,101 @@ def _tensor(
     return made.set_(storage.untyped_storage(), offset, tuple(shape), tuple(stride))
 
 
-class _Shared:
-    """The file that both processes have in memory, and the arguments of the next calls."""
+class Shared:
+    """The memory that both processes have, and the calls that are prepared.
 
-    memory: mmap.mmap | None = None
-
-
-def share(path: str) -> None:
-    """Map the file of the judge into memory."""
-    with open(path, "r+b") as file:
-        _Shared.memory = mmap.mmap(file.fileno(), 0)
-
-
-def timed_calls(function: Any, request: dict[str, Any]) -> list[Any]:
-    """Call it for each set of inputs, and copy the results to where the judge reads them.
-
-    Returns the dtype and shape of each result.
+    refused  why there is no memory; "" if there is, or if the judge has given none
     """
-    memory, layouts = _Shared.memory, []
-    applied = Applied(function, request["gradients"])
-    if isinstance(function, CppFunction):
-        function.results = request["results"]
-    for place in request["calls"]:
-        storages = [
-            torch.frombuffer(memory, dtype=torch.uint8, count=count, offset=at)
-            if count else torch.empty(0, dtype=torch.uint8)
-            for at, count in place["storages"]
-        ]  # fmt: skip
-        returned = applied(*arguments_of(request, storages))
-        found = [leaf for leaf in pytree.tree_leaves(returned) if isinstance(leaf, torch.Tensor)]
-        for result, (at, count) in zip(found, place["results"], strict=True):
-            if count and result.numel() * result.element_size() == count:
-                target = torch.frombuffer(memory, dtype=torch.uint8, count=count, offset=at)
-                target.view(result.dtype).view(result.shape).copy_(result.detach())
-        layouts.append([(result.dtype, tuple(result.shape)) for result in found])
-    return layouts
+
+    def __init__(self, memory: TimingMemory | None = None) -> None:
+        self.memory, self.refused = memory, ""
+        self.prepared: list[tuple[Any, list[torch.Tensor]]] = []
+        self.nothing: Nothing | None = None
+
+    def prepare(self, request: dict[str, Any]) -> None:
+        """Make the arguments of the next calls, and the tensors that the results are copied to."""
+        memory = self.memory
+        assert memory is not None, "the judge shares its memory first"
+        self.prepared = []
+        for place in request["calls"]:
+            storages = [memory.part(at, count) for at, count in place["storages"]]
+            targets = [memory.part(at, count) for at, count in place["results"]]
+            self.prepared.append((arguments_of(request, storages), targets))
+
+    def timed_calls(self, function: Any, request: dict[str, Any]) -> list[Any]:
+        """Call it for each prepared call; see the function."""
+        memory, layouts, waiting = self.memory, [], []
+        assert memory is not None, "the judge shares its memory first"
+        if request["calls"]:
+            self.prepare(request)
+        applied = Applied(function, request["gradients"])
+        if isinstance(function, CppFunction):
+            function.results = request["results"]
+        for number, (arguments, targets) in enumerate(self.prepared, 1):
+            returned = applied(*arguments)
+            found = [one for one in pytree.tree_leaves(returned) if isinstance(one, torch.Tensor)]
+            layouts.append([(result.dtype, tuple(result.shape)) for result in found])
+            waiting.append((found, targets))
+            if memory.batches and number < len(self.prepared):
+                continue
+            memory.wait()
+            for results, places in waiting:
+                for result, target in zip(results, places, strict=True):
+                    count = target.numel()
+                    if count and result.numel() * result.element_size() == count:
+                        target.view(result.dtype).view(result.shape).copy_(result.detach())
+            waiting.clear()
+        memory.wait()
+        return layouts
+
+    def timed_nothing(self, request: dict[str, Any]) -> list[Any]:
+        """The same calls of a function that computes nothing."""
+        if self.nothing is None or self.nothing.of != request["results"]:
+            assert self.memory is not None, "the judge shares its memory first"
+            self.nothing = Nothing(request["results"], self.memory.part(0, 1).device)
+        return self.timed_calls(self.nothing, request | {"gradients": None})
 
 
 class Nothing:
     """Returns ready results: what is timed is everything but a function."""
 
-    def __init__(self, results: Sequence[tuple[Any, torch.dtype]]) -> None:
-        self.results = tuple(torch.ones(shape, dtype=dtype) for shape, dtype in results)
+    def __init__(self, results: Sequence[tuple[Any, torch.dtype]], device: torch.device) -> None:
+        self.of = results
+        self.results = tuple(torch.ones(shape, dtype=dtype, device=device)
+                             for shape, dtype in results)  # fmt: skip
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         return self.results
 
 
+_SHARED = Shared()
+
+
+def share(path: str) -> None:
+    """Map the file of the judge into memory."""
+    with open(path, "r+b") as file:
+        _SHARED.memory = HostMemory(file.fileno(), os.path.getsize(path))
+
+
+def refusal() -> str:
+    """Why this process could not map the memory of the judge; "" if it could."""
+    return _SHARED.refused
+
+
+def prepare(request: dict[str, Any]) -> None:
+    """Prepare the next calls, whose inputs are not there yet."""
+    _SHARED.prepare(request)
+
+
+def timed_calls(function: Any, request: dict[str, Any]) -> list[Any]:
+    """Call it for each set of inputs, and copy the results to where the judge reads them.
+
+    The calls are those of the request, or else those that are prepared.  Returns the dtype and
+    shape of each result.
+    """
+    return _SHARED.timed_calls(function, request)
+
+
 def timed_nothing(request: dict[str, Any]) -> list[Any]:
     """The same calls of a function that computes nothing."""
-    return timed_calls(Nothing(request["results"]), request | {"gradients": None})
+    return _SHARED.timed_nothing(request)

@@ -37,7 +37,10 @@ from inductor_lab.stock.caches import use_own_folder
 REQUEST = 1 << 16
 CLOSES = 10.0
 """Seconds for the server to end by itself."""
-PASSED = ("PATH", "LANG", "LC_ALL", "CXX", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "PYTHONPATH", ASK)
+MOST_FILES = 4
+"""Files that a process can be given."""
+PASSED = ("PATH", "LANG", "LC_ALL", "CXX", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "PYTHONPATH",
+          "CUDA_VISIBLE_DEVICES", ASK)  # fmt: skip
 """Variables of the environment that the processes get."""
 _START = "import sys; from inductor_lab.debug.untrusted.fresh import main; main(sys.argv[1:])"
 
@@ -78,10 +81,11 @@ class Fresh:
     def start(
         self, begin: str, argument: Any, limits: Limits, classes: str, hidden: Iterable[Path],
         readable: Iterable[Path] | None = None, devices: Iterable[Path] = (),
+        files: Sequence[int] = (),
     ) -> Process:  # fmt: skip
         """A process that calls `begin(argument)`, both named and given as JSON; `classes` names the
         table of classes that may come back; `hidden`, `readable` and `devices` are those of
-        `confine`."""
+        `confine`.  It has copies of the open `files`, whose numbers are `argument["files"]`."""
         scratch = Path(tempfile.mkdtemp(dir=self.scratch))
         (scratch / "argument.json").write_text(json.dumps(argument), encoding="utf-8")
         printed, traces = tempfile.TemporaryFile(), tempfile.TemporaryFile()
@@ -90,7 +94,7 @@ class Fresh:
                  "hidden": [str(path) for path in hidden], "scratch": str(scratch),
                  "required": self.required, "devices": [str(path) for path in devices],
                  "readable": None if readable is None else [*map(str, readable)]}  # fmt: skip
-        theirs = [ends.requests, ends.answers, ends.printed, ends.traces, life, status]
+        theirs = [ends.requests, ends.answers, ends.printed, ends.traces, life, status, *files]
         socket.send_fds(self.socket, [json.dumps(asked).encode()], theirs)
         for end in (ends.requests, ends.answers, life, status):
             os.close(end)
@@ -132,7 +136,7 @@ def main(arguments: Sequence[str]) -> None:
         import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
     while True:
-        text, fds, _, _ = socket.recv_fds(asking, REQUEST, 6)
+        text, fds, _, _ = socket.recv_fds(asking, REQUEST, 6 + MOST_FILES)
         if not text:
             return
         if os.fork() == 0:
@@ -146,7 +150,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
-    requests, answers, printed, traces, life, status = fds
+    requests, answers, printed, traces, life, status, *files = fds
     limits, scratch = Limits(**asked["limits"]), Path(asked["scratch"])
     listening = listen(scratch / "keeper")
 
@@ -158,13 +162,15 @@ def _keep(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
         tempfile.tempdir = None
         use_own_folder()
         argument = json.loads((scratch / "argument.json").read_text(encoding="utf-8"))
+        if files:
+            argument["files"] = files
         begin, codec = _named(asked["begin"]), Codec(_named(asked["classes"]))
         readable = asked["readable"]
         if asked["required"] or confinable():
             confine(map(Path, asked["hidden"]), scratch,
                     None if readable is None else [*map(Path, readable)],
                     [*map(Path, asked["devices"])])  # fmt: skip
-        ends = Ends(requests, answers, printed, traces)
+        ends = Ends(requests, answers, printed, traces, tuple(files))
         serve(lambda: begin(argument), ends, limits, codec)
 
     keep(run, limits, life, status, listening)

@@ -34,12 +34,13 @@ TEXT = 4000
 @dataclass(frozen=True)
 class Ends:
     """File descriptors of one untrusted process: it reads requests, and writes answers, what is
-    printed, and traces of crashes."""
+    printed, and traces of crashes; `files` stay open too."""
 
     requests: int
     answers: int
     printed: int
     traces: int
+    files: tuple[int, ...] = ()
 
 
 def serve(root: Callable[[], Any], ends: Ends, limits: Limits, codec: Codec) -> NoReturn:
@@ -69,7 +70,8 @@ def serve(root: Callable[[], Any], ends: Ends, limits: Limits, codec: Codec) -> 
 
 
 def _close_all_but(ends: Ends) -> None:
-    kept = sorted({0, 1, 2, ends.requests, ends.answers, ends.printed, ends.traces})
+    kept = sorted({0, 1, 2, ends.requests, ends.answers, ends.printed, ends.traces,
+                   *ends.files})  # fmt: skip
     for low, high in zip(kept, [*kept[1:], os.sysconf("SC_OPEN_MAX")], strict=True):
         os.closerange(low + 1, high)
 

@@ -1,0 +1,208 @@
+"""One sample: several calls of one function, timed by the clock of the judge.
+
+    TimedProcess   in another process: a candidate, or a copy of the reference
+    TimedHere      in this process: the reference on a GPU, which cannot be used after a fork
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from inductor_lab.debug.judge.cases import Arguments
+from inductor_lab.debug.judge.remote_call import SERVED, Layout, Results
+from inductor_lab.debug.judge.serve_candidate import Shared
+from inductor_lab.debug.judge.timing_memory import HostMemory, Span, TimingMemory
+from inductor_lab.debug.judge.tree import Tree
+from inductor_lab.debug.untrusted.remote import Process
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Several calls of one sample: their arguments, and where everything is in shared memory."""
+
+    layouts: list[Layout]
+    places: list[dict[str, list[Span]]]
+    results: Results
+    written: list[int]
+    gradients: int | None
+
+    @staticmethod
+    def of(
+        calls: Sequence[Arguments], results: Results, written: list[int], gradients: int | None,
+        memory: TimingMemory,
+    ) -> Plan:  # fmt: skip
+        """Places at random offsets, so that no address says anything."""
+        layouts = [Layout.of(args) for args in calls]
+        sizes = [[one.numel() for one in layout.storages] for layout in layouts]
+        outputs = [nbytes_of(one) for one in results]
+        unit = memory.aligned
+        needed = sum(aligned(count, unit) for own in sizes for count in (*own, *outputs))
+        free = max((memory.nbytes - needed) // unit, 1)
+        at = random.SystemRandom().randrange(free) * unit
+        places = []
+        for own in sizes:
+            found = []
+            for count in (*own, *outputs):
+                found.append((at, count))
+                at += aligned(count, unit)
+            places.append({"storages": found[: len(own)], "results": found[len(own) :]})
+        return Plan(layouts, places, results, written, gradients)
+
+    @property
+    def inputs(self) -> list[tuple[Span, torch.Tensor]]:
+        """Where each input is written, and its bytes."""
+        return [
+            (span, content) for layout, place in zip(self.layouts, self.places, strict=True)
+            for span, content in zip(place["storages"], layout.storages, strict=True)
+        ]  # fmt: skip
+
+    @property
+    def outputs(self) -> list[Span]:
+        return [span for place in self.places for span in place["results"]]
+
+    @property
+    def span(self) -> Span:
+        """Everything, with what is between."""
+        spans = [span for place in self.places for some in place.values() for span in some]
+        first = min((at for at, _ in spans), default=0)
+        return first, max((at + count for at, count in spans), default=1) - first
+
+    def request(self) -> dict[str, Any]:
+        """What the side that calls must know."""
+        layout = self.layouts[0]
+        return layout.request() | self.short_request() | {"calls": self.places}
+
+    def short_request(self) -> dict[str, Any]:
+        """The same for calls that are prepared."""
+        results = [(list(shape), dtype) for shape, dtype in self.results]
+        return {"calls": [], "results": results, "gradients": self.gradients}
+
+
+def nbytes_of(result: tuple[tuple[int, ...], torch.dtype]) -> int:
+    """Bytes of a result with this shape and dtype."""
+    count = result[1].itemsize
+    for length in result[0]:
+        count *= length
+    return count
+
+
+def aligned(count: int, unit: int) -> int:
+    """The next multiple of `unit`."""
+    return -(-count // unit) * unit
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What the calls of a sample did.
+
+    layouts    dtype and shape of each result, as the side that was called says
+    results    copies of the results of each call
+    written    for each call, copies of the arguments that the reference writes to
+    unchanged  whether the other arguments are as they were
+    """
+
+    layouts: list[Any]
+    results: list[list[torch.Tensor]]
+    written: list[list[torch.Tensor]]
+    unchanged: bool
+
+
+class Timed:
+    """A function with the memory that its calls use."""
+
+    def __init__(self, memory: TimingMemory) -> None:
+        self.memory = memory
+
+    def prepare(self, request: dict[str, Any]) -> None:
+        """Prepare calls, whose inputs are not there yet."""
+        raise NotImplementedError
+
+    def answer(self, nothing: bool, request: dict[str, Any]) -> list[Any]:
+        """Call the function, or one that computes nothing."""
+        raise NotImplementedError
+
+    def rest(self) -> None:
+        """What is called works no longer."""
+
+    def sample(
+        self, plan: Plan, nothing: bool = False, cold: bool = False
+    ) -> tuple[float, Sampled]:
+        """Seconds of the calls of a plan, until their results are copied; and what they did."""
+        memory = self.memory
+        if memory.batches:
+            self.prepare(plan.request())
+            self.rest()
+        memory.before(plan, cold)
+        request = plan.short_request() if memory.batches else plan.request()
+        spans = plan.outputs
+        spans += [place["storages"][n] for place in plan.places for n in plan.written]
+        start = time.perf_counter()
+        memory.start(plan, cold)
+        layouts = self.answer(nothing, request)
+        copies = memory.copied(plan, spans)
+        took = time.perf_counter() - start
+        self.rest()
+        rest = iter(copies)
+        results = [[next(rest) for _ in place["results"]] for place in plan.places]
+        written = [[next(rest) for _ in plan.written] for _ in plan.places]
+        unchanged = all(
+            n in plan.written or torch.equal(memory.part(*place["storages"][n]), content)
+            for layout, place in zip(plan.layouts, plan.places, strict=True)
+            for n, content in enumerate(layout.storages)
+        )
+        return took, Sampled(layouts, results, written, unchanged)
+
+
+class TimedProcess(Timed):
+    """The root of another process, which is stopped while it is not called."""
+
+    def __init__(self, memory: TimingMemory, process: Process, tree: Tree) -> None:
+        super().__init__(memory)
+        self.process, self.tree = process, tree
+        tree.stop()
+
+    @staticmethod
+    def with_file(process: Process, nbytes: int, folder: Path, tree: Tree) -> TimedProcess:
+        """A process that shares a file in `folder`."""
+        memory, path = HostMemory.made(folder, nbytes)
+        process.run(f"{SERVED}:share", path)
+        Path(path).unlink()
+        return TimedProcess(memory, process, tree)
+
+    def prepare(self, request: dict[str, Any]) -> None:
+        self.tree.resume()
+        self.process.run(f"{SERVED}:prepare", request)
+
+    def answer(self, nothing: bool, request: dict[str, Any]) -> list[Any]:
+        self.tree.resume()
+        if nothing:
+            found = self.process.run(f"{SERVED}:timed_nothing", request)
+        else:
+            found = self.process.run(f"{SERVED}:timed_calls", self.process.root, request)
+        return found  # type: ignore[no-any-return]
+
+    def rest(self) -> None:
+        self.tree.stop()
+
+
+class TimedHere(Timed):
+    """A trusted function in this process."""
+
+    def __init__(self, memory: TimingMemory, function: Any) -> None:
+        super().__init__(memory)
+        self.function, self.shared = function, Shared(memory)
+
+    def prepare(self, request: dict[str, Any]) -> None:
+        self.shared.prepare(request)
+
+    def answer(self, nothing: bool, request: dict[str, Any]) -> list[Any]:
+        if nothing:
+            return self.shared.timed_nothing(request)
+        return self.shared.timed_calls(self.function, request)
