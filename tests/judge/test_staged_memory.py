@@ -26,7 +26,7 @@ from tests.judge.exploits import HEAD
 from tests.judge.staged import FileMemory
 
 pytestmark = pytest.mark.skipif(not confinable(), reason="no Landlock on this machine")
-SLEEPS = "import time\ndef candidate(x):\n    time.sleep(0.002)\n    return right(x)\n"
+SLEEPS = "import time\ndef candidate(x):\n    time.sleep(0.03)\n    return right(x)\n"
 CLASSES = "inductor_lab.debug.judge.serve_candidate:CLASSES"
 BYTES = 1 << 24
 KNOWS_PREPARED_CALLS = """
@@ -114,7 +114,7 @@ def test_an_honest_candidate_is_timed(servers: tuple[Fresh, Fresh]) -> None:
 
 def test_the_time_of_a_call_is_measured(servers: tuple[Fresh, Fresh]) -> None:
     found, _ = speed(servers, HEAD + SLEEPS)
-    assert 1.8 < found.timings.median_ms("candidate") < 6, found
+    assert 20 < found.timings.median_ms("candidate") < 60, found
 
 
 @pytest.mark.parametrize("name", FAST)

@@ -94,8 +94,8 @@ class Values:
         if dtype is torch.bool or dtype.is_complex:
             return Values(dtype)
         if not dtype.is_floating_point:
-            low, high = (int(like.min()), int(like.max())) if like.numel() else (0, 1)
-            return Values(dtype, low, high, uniform=True)
+            least, most = (int(like.min()), int(like.max())) if like.numel() else (0, 1)
+            return Values(dtype, least, most, uniform=True)
         known = like.detach().double().flatten()
         known = known[known.isfinite()]
         if not known.numel():
