@@ -13,7 +13,9 @@ from typing import Any
 
 import torch
 
+from inductor_lab.bench.machine import ceilings
 from inductor_lab.debug.judge.judge import Judge
+from inductor_lab.debug.untrusted.confine import confinable
 from tests.judge import candidates
 
 ROTATED = 512 << 20
@@ -21,6 +23,7 @@ ROTATED = 512 << 20
 REPEATED, SAMPLES = 64, 15
 ADD = "def candidate(x):\n    return x + 1\n"
 PRODUCT = "def candidate(x, y):\n    return x @ y\n"
+PRODUCT_TWICE = "def candidate(x, y):\n    x @ y\n    return x @ y\n"
 TWICE = candidates.TRITON.replace(
     "    return out\n",
     "    other = torch.empty_like(x)\n"
@@ -53,12 +56,13 @@ def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 KERNELS = {
-    "Triton softmax, 4096 x 1024": Kernel(softmax, candidates.TRITON, ((4096, 1024),)),
-    "Triton softmax twice, 4096 x 1024": Kernel(softmax, TWICE, ((4096, 1024),)),
-    "x + 1, 4 M": Kernel(add, ADD, ((1 << 22,),)),
     "product, 1024": Kernel(product, PRODUCT, ((1024, 1024), (1024, 1024))),
-    "Triton softmax, 33 x 40": Kernel(softmax, candidates.TRITON, ((33, 40),)),
+    "product twice, 1024": Kernel(product, PRODUCT_TWICE, ((1024, 1024), (1024, 1024))),
+    "Triton softmax, 1024 x 1024": Kernel(softmax, candidates.TRITON, ((1024, 1024),)),
+    "Triton softmax twice, 1024 x 1024": Kernel(softmax, TWICE, ((1024, 1024),)),
+    "x + 1, 1 M": Kernel(add, ADD, ((1 << 20,),)),
 }
+"""The products take longer than it takes to launch them on the CPU."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +75,14 @@ class Row:
     high: float
     cold: float
     reference: float
-    overhead_of_reference: float
+    plain_reference: float
     plain: float
     verdict: str
 
     def __str__(self) -> str:
         return (f"{self.name:36} {self.judged:8.1f} [{self.low:7.1f}, {self.high:7.1f}]"
                 f" {self.cold:8.1f} {self.plain:8.1f} {self.judged / self.plain:6.2f}"
-                f" {self.reference:8.1f} {self.overhead_of_reference:8.1f}")  # fmt: skip
+                f" {self.reference:8.1f} {self.plain_reference:8.1f}")  # fmt: skip
 
 
 HEAD = (f"{'microseconds':36} {'judged':>8} {'interval':>18} {'cold':>8} {'events':>8}"
@@ -113,11 +117,12 @@ def _function(text: str) -> Callable[..., torch.Tensor]:
     return found
 
 
-def row(judge: Judge, name: str, seconds: float = 0.5) -> Row:
-    """Judge and time one kernel."""
+def row(judge: Judge, name: str, tell: Callable[[str], None] = lambda text: None,
+        seconds: float = 1.0) -> Row:  # fmt: skip
+    """Judge and time one kernel; `tell` is called with the progress."""
     kernel = KERNELS[name]
     args = tuple(torch.randn(shape, device="cuda") for shape in kernel.shapes)
-    found = judge.judge(kernel.reference, kernel.candidate, [args], seconds=seconds)
+    found = judge.judge(kernel.reference, kernel.candidate, [args], seconds=seconds, tell=tell)
     assert found.accepted and found.timings.rounds, str(found)
     low, high = found.timings.median_interval("candidate")
     return Row(
@@ -126,24 +131,32 @@ def row(judge: Judge, name: str, seconds: float = 0.5) -> Row:
         1e3 * found.timings.median_ms("reference"),
         1e6 * plain_seconds(kernel.reference, kernel.shapes),
         1e6 * plain_seconds(_function(kernel.candidate), kernel.shapes),
-        str(found),
+        f"{found}\n  {found.timings.rounds} rounds: "
+        + " ".join(f"{1e6 * each:.1f}" for each in found.timings.seconds["candidate"]),
     )  # fmt: skip
 
 
 def main() -> None:
-    print(torch.cuda.get_device_name(), torch.__version__)
+    began = time.perf_counter()
+
+    def tell(text: str) -> None:
+        if "case" not in text or text.startswith("case 1:"):
+            print(f"    {time.perf_counter() - began:6.1f} s  {text}", flush=True)
+
+    print(torch.cuda.get_device_name(), torch.__version__, f"Landlock {confinable()}")
+    print(ceilings("cuda"))
+    tell("roof measured")
     print(HEAD)
     with Judge() as judge:
         for name in KERNELS:
-            start = time.perf_counter()
             try:
-                found = row(judge, name)
+                found = row(judge, name, tell)
             except AssertionError as failed:
                 print(f"{name}: {failed}", flush=True)
                 continue
             print(found)
             print("    " + found.verdict.replace("\n", "\n    "))
-            print(f"    judged in {time.perf_counter() - start:.1f} s", flush=True)
+            tell("judged")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from inductor_lab.compiler.base.errors import NotRunnable
 from inductor_lab.debug.judge.judge import NOT_CONFINED, Judge
 from inductor_lab.debug.untrusted.confine import confinable
 from tests.gpu.judged_times import HEAD as TABLE
-from tests.gpu.judged_times import KERNELS, TWICE, row
+from tests.gpu.judged_times import KERNELS, Row, row
 from tests.judge import candidates, exploits, more_exploits
 from tests.judge.exploits import HEAD
 
@@ -169,29 +169,29 @@ def example() -> torch.Tensor:
     return torch.randn(33, 40, device="cuda")
 
 
-def test_a_timed_candidate_has_a_time_and_an_interval(judge: Judge) -> None:
-    args = (torch.randn(4096, 1024, device="cuda"),)
-    found = judge.judge(reference, candidates.TRITON, [args], seconds=0.5)
-    print(found)
-    assert found.accepted and found.timings.rounds >= 3, str(found)
-    low, high = found.timings.median_interval("candidate")
-    assert 0 < low <= high and found.bound > 0
-    assert "candidate with cold caches" in found.timings.seconds
+@pytest.fixture(scope="module")
+def rows(judge: Judge) -> dict[str, Row]:
+    """The kernels of the table, judged and timed."""
+    found = {name: row(judge, name) for name in KERNELS}
+    print("\n".join(["", TABLE, *map(str, found.values())]))
+    return found
 
 
-def test_a_timed_candidate_that_works_twice_takes_twice_as_long(judge: Judge) -> None:
-    args = (torch.randn(4096, 1024, device="cuda"),)
-    once, twice = (judge.judge(reference, text, [args], seconds=0.5).timings.median_ms("candidate")
-                   for text in (candidates.TRITON, TWICE))  # fmt: skip
-    print(f"once {once:.4f} ms, twice {twice:.4f} ms")
-    assert 1.6 < twice / once < 2.5
+def test_a_timed_triton_candidate_has_a_time_and_an_interval(rows: dict[str, Row]) -> None:
+    found = rows["Triton softmax, 1024 x 1024"]
+    assert 0 < found.low <= found.judged <= found.high and found.cold > 0
 
 
-@pytest.mark.parametrize("name", [name for name in KERNELS if "33" not in name])
-def test_the_timed_seconds_are_those_of_cuda_events(judge: Judge, name: str) -> None:
-    found = row(judge, name)
-    print(f"\n{TABLE}\n{found}")
-    assert 1 / 1.5 < found.judged / found.plain < 1.5, str(found)
+def test_a_timed_candidate_that_works_twice_takes_twice_as_long(rows: dict[str, Row]) -> None:
+    for once, twice in (("product, 1024", "product twice, 1024"),
+                        ("Triton softmax, 1024 x 1024",
+                         "Triton softmax twice, 1024 x 1024")):  # fmt: skip
+        assert 1.6 < rows[twice].judged / rows[once].judged < 2.5, f"{rows[once]}\n{rows[twice]}"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_timed_seconds_are_those_of_cuda_events(rows: dict[str, Row], name: str) -> None:
+    assert 1 / 1.5 < rows[name].judged / rows[name].plain < 1.5, str(rows[name])
 
 
 def test_a_timed_call_faster_than_memory_is_rejected(judge: Judge) -> None:

@@ -10,8 +10,9 @@ Before each sample the judge waits until the GPU is idle.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,8 @@ from inductor_lab.debug.untrusted.remote import Process, Raised, Stopped
 
 Start = Callable[[Fresh, dict[str, Any], int], Process]
 """Starts a process from a server, with a candidate as data and the file of its memory."""
+LEFT = 600.0
+"""The trusted process is started anew if it has fewer seconds left."""
 EMPTY = Candidate("def candidate():\n    pass\n")
 
 
@@ -76,41 +79,70 @@ class GpuTiming:
         os.close(self.file)
         self.memory.close()
 
-    def sides(self, process: Process, tree: Tree, second: Fresh, start: Start) -> OpenSides:
+    def sides(self, process: Process, tree: Tree, trusted: TrustedProcess) -> OpenSides:
         """What is timed, for the candidate's process.  Opening it raises CannotTime."""
 
         @contextmanager
         def opened(
             reference: Applied, args: Arguments, results: Results
         ) -> Iterator[Sides | None]:
-            with ExitStack() as stack:
-                try:
-                    nothing = self._nothing(second, start, stack)
-                    base, file = DeviceMemory.made(self.memory.nbytes, self.probe)
-                except CannotShare as refused:
-                    raise CannotTime(f"not timed: {refused}") from None
-                os.close(file)
-                stack.callback(base.close)
+            try:
+                nothing = trusted.with_memory(self.memory.nbytes, self.probe)
+                base, file = DeviceMemory.made(self.memory.nbytes, self.probe)
+            except CannotShare as refused:
+                raise CannotTime(f"not timed: {refused}") from None
+            os.close(file)
+            with closing(base):
                 mine = TimedProcess(self.memory, process, tree)
                 yield Sides(mine, TimedHere(base, reference.function), nothing)
 
         return opened
 
-    def _nothing(self, second: Fresh, start: Start, stack: ExitStack) -> TimedProcess:
-        """The trusted process.  Raises CannotTime and CannotShare."""
-        memory, file = DeviceMemory.made(self.memory.nbytes, self.probe)
-        stack.callback(memory.close)
-        try:
-            shared = {"candidate": EMPTY.as_data(), "memory": memory.nbytes}
-            process = stack.enter_context(start(second, shared, file))
-        finally:
-            os.close(file)
+
+class TrustedProcess:
+    """A process that computes nothing, kept from one candidate to the next.
+
+    server  makes a server whose processes are not those of candidates
+    """
+
+    def __init__(self, server: Callable[[], Fresh], start: Start) -> None:
+        self.make_server, self.start = server, start
+        self.server: Fresh | None = None
+        self.side: TimedProcess | None = None
+
+    def with_memory(self, nbytes: int, probe: Probe) -> TimedProcess:
+        """The process, with at least this much memory.  Raises CannotTime and CannotShare."""
+        side = self.side
+        if side is not None and side.memory.nbytes >= nbytes \
+                and side.process.deadline > time.monotonic() + LEFT:  # fmt: skip
+            return side
+        self._end()
+        self.server = self.server or self.make_server()
+        memory, file = DeviceMemory.made(nbytes, probe)
+        shared = {"candidate": EMPTY.as_data(), "memory": memory.nbytes}
+        process = self.start(self.server, shared, file)
+        os.close(file)
         try:
             process.begin()
             refused = process.run(f"{SERVED}:refusal")
         except (Raised, Stopped) as failed:
             refused = str(failed)
         if refused:
+            process.close()
+            memory.close()
             what = f"not timed: a process here cannot share memory of the GPU: {refused}"
             raise CannotTime(what)
-        return TimedProcess(memory, process, Tree(second.server.pid, keepers=True))
+        self.side = TimedProcess(memory, process, Tree(self.server.server.pid, keepers=True))
+        return self.side
+
+    def _end(self) -> None:
+        if self.side is not None:
+            self.side.process.close()
+            self.side.memory.close()
+            self.side = None
+
+    def close(self) -> None:
+        """End the process and its server."""
+        self._end()
+        if self.server is not None:
+            self.server.close()

@@ -23,7 +23,7 @@ from inductor_lab.debug.judge.candidate import candidate_of
 from inductor_lab.debug.judge.cases import Arguments, Cases, arguments_of_case
 from inductor_lab.debug.judge.correctness import Checked, check_all, stopped_text
 from inductor_lab.debug.judge.expected import expected, with_leaves
-from inductor_lab.debug.judge.gpu_timing import CannotTime, GpuTiming
+from inductor_lab.debug.judge.gpu_timing import CannotTime, GpuTiming, TrustedProcess
 from inductor_lab.debug.judge.remote_call import RemoteCall, same_bits
 from inductor_lab.debug.judge.serve_candidate import NoGpu
 from inductor_lab.debug.judge.speed import (
@@ -91,13 +91,12 @@ class Judge:
         self.hidden = list(hidden)
         self.roofs = {} if roof is None else {"cpu": roof, "cuda": roof}
         self.fresh = _server()
-        self.second: Fresh | None = None
+        self.trusted = TrustedProcess(_server, self._started_trusted)
 
     def close(self) -> None:
         """End the processes."""
         self.fresh.close()
-        if self.second is not None:
-            self.second.close()
+        self.trusted.close()
 
     def __enter__(self) -> Judge:
         return self
@@ -151,7 +150,7 @@ class Judge:
             tell("timing")
             tree = Tree(self.fresh.server.pid, keepers=True)
             sides = processes(process, process.scratch, tree) if timing is None else timing.sides(
-                process, tree, self._second(), self._nothing)  # fmt: skip
+                process, tree, self.trusted)  # fmt: skip
             device = "cuda" if gpu else "cpu"
             try:
                 return timed(verdict, applied, process, made, seconds, sides,
@@ -166,15 +165,10 @@ class Judge:
         return server.start(BEGIN, argument, limits, CLASSES, self.hidden,
                             devices=gpu_devices() if gpu else (), files=files)  # fmt: skip
 
-    def _nothing(self, server: Fresh, data: dict[str, Any], file: int) -> Process:
+    def _started_trusted(self, server: Fresh, data: dict[str, Any], file: int) -> Process:
         """A process that runs only code of ours."""
         limits = Limits(REFERENCE_LIMIT, START, GPU_MEMORY, 512 << 20)
         return self._started(server, data, limits, True, [file])
-
-    def _second(self) -> Fresh:
-        """A server whose processes are not those of candidates."""
-        self.second = self.second or _server()
-        return self.second
 
     def _roof(self, device: str) -> Ceilings:
         if device not in self.roofs:

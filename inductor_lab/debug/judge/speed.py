@@ -209,6 +209,10 @@ class _Rounds:
         most = max(1, min(memory.most_calls, memory.nbytes // (2 * call_bytes + 1)))
         calls = max(1, min(most, *(_calls(first.took[n], first.nothing[n]) for n in first.took)))
         modes = {"": False, COLD: True} if memory.can_be_cold else {"": False}
+        if memory.batches:  # a process allocates memory for the results of all calls
+            first = self._round(calls)
+            if first.wrong:
+                return Speed(wrong=first.wrong)
         rounds: dict[str, list[_Round]] = {mode: [] for mode in modes}
         end = time.perf_counter() + seconds
         for number in range(MOST_ROUNDS):

@@ -46,13 +46,12 @@ class Plan:
         needed = sum(aligned(count, unit) for own in sizes for count in (*own, *outputs))
         free = max((memory.nbytes - needed) // unit, 1)
         at = random.SystemRandom().randrange(free) * unit
-        places = []
-        for own in sizes:
-            found = []
-            for count in (*own, *outputs):
-                found.append((at, count))
-                at += aligned(count, unit)
-            places.append({"storages": found[: len(own)], "results": found[len(own) :]})
+        places: list[dict[str, list[Span]]] = [{"storages": [], "results": []} for _ in sizes]
+        for what, each in (("storages", sizes), ("results", [outputs] * len(sizes))):
+            for place, counts in zip(places, each, strict=True):
+                for count in counts:
+                    place[what].append((at, count))
+                    at += aligned(count, unit)
         return Plan(layouts, places, results, written, gradients)
 
     @property
@@ -68,11 +67,15 @@ class Plan:
         return [span for place in self.places for span in place["results"]]
 
     @property
-    def span(self) -> Span:
-        """Everything, with what is between."""
-        spans = [span for place in self.places for some in place.values() for span in some]
-        first = min((at for at, _ in spans), default=0)
-        return first, max((at + count for at, count in spans), default=1) - first
+    def input_span(self) -> Span:
+        """All inputs, with what is between."""
+        return _around([span for span, _ in self.inputs])
+
+    @property
+    def copied_span(self) -> Span:
+        """What the judge copies: the results, and all inputs if the reference writes to some."""
+        inputs = [span for span, _ in self.inputs] if self.written else []
+        return _around([*inputs, *self.outputs])
 
     def request(self) -> dict[str, Any]:
         """What the side that calls must know."""
@@ -83,6 +86,11 @@ class Plan:
         """The same for calls that are prepared."""
         results = [(list(shape), dtype) for shape, dtype in self.results]
         return {"calls": [], "results": results, "gradients": self.gradients}
+
+
+def _around(spans: Sequence[Span]) -> Span:
+    first = min((at for at, _ in spans), default=0)
+    return first, max((at + count for at, count in spans), default=0) - first
 
 
 def nbytes_of(result: tuple[tuple[int, ...], torch.dtype]) -> int:
@@ -128,6 +136,9 @@ class Timed:
         """Call the function, or one that computes nothing."""
         raise NotImplementedError
 
+    def wake(self) -> None:
+        """Let what will be called run, and wait until it does."""
+
     def rest(self) -> None:
         """What is called works no longer."""
 
@@ -140,6 +151,8 @@ class Timed:
             self.prepare(plan.request())
             self.rest()
         memory.before(plan, cold)
+        if memory.batches:
+            self.wake()  # the inputs are not there yet
         request = plan.short_request() if memory.batches else plan.request()
         spans = plan.outputs
         spans += [place["storages"][n] for place in plan.places for n in plan.written]
@@ -187,6 +200,10 @@ class TimedProcess(Timed):
         else:
             found = self.process.run(f"{SERVED}:timed_calls", self.process.root, request)
         return found  # type: ignore[no-any-return]
+
+    def wake(self) -> None:
+        self.tree.resume()
+        self.process.run(f"{SERVED}:refusal")
 
     def rest(self) -> None:
         self.tree.stop()

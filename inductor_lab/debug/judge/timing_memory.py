@@ -41,7 +41,7 @@ PATIENCE = 2.0
 """Seconds for the GPU to become idle."""
 L2_TIMES = 4
 """So many times the size of the L2 cache is written to evict it."""
-DEVICE_BYTES = 2 << 30
+DEVICE_BYTES = 4 << 30
 
 
 class NotQuiet(LabError):
@@ -56,7 +56,9 @@ class Filled(Protocol):
     @property
     def outputs(self) -> Sequence[Span]: ...
     @property
-    def span(self) -> Span: ...
+    def input_span(self) -> Span: ...
+    @property
+    def copied_span(self) -> Span: ...
 
 
 class TimingMemory(Protocol):
@@ -158,8 +160,7 @@ class StagedMemory:
 
     batches, aligned, most_calls = True, 256, 128
     nbytes: int
-    _staged: torch.Tensor
-    _copy: torch.Tensor
+    _staged = _copy = torch.empty(0, dtype=torch.uint8)
 
     @property
     def can_be_cold(self) -> bool:
@@ -180,13 +181,15 @@ class StagedMemory:
         raise NotImplementedError
 
     def before(self, plan: Filled, cold: bool) -> None:
-        """Stage inputs and patterns, and wait until the device is idle."""
-        first, count = plan.span
+        """Stage the inputs, and wait until the device is idle."""
+        first, count = plan.input_span
         device = self.part(0, 1).device
-        self._staged = torch.full((count,), EMPTY, dtype=torch.uint8, device=device)
-        self._copy = torch.empty_like(self._staged)
+        self._staged = _sized(self._staged, count, device)
+        self._copy = _sized(self._copy, plan.copied_span[1], device)
         for (at, length), content in plan.inputs:
             self._staged[at - first : at - first + length].copy_(content)
+        for span in plan.outputs:
+            self.part(*span).fill_(EMPTY)
         if cold:
             self.evict()  # allocates its buffer
         self.wait()
@@ -194,20 +197,27 @@ class StagedMemory:
 
     def start(self, plan: Filled, cold: bool) -> None:
         """Write the inputs; nothing that an earlier call has left can have seen them."""
-        self.part(*plan.span).copy_(self._staged)
+        self.part(*plan.input_span).copy_(self._staged)
         if cold:
             self.evict()
         self.wait()
 
     def copied(self, plan: Filled, spans: Sequence[Span]) -> list[torch.Tensor]:
-        first, _ = plan.span
-        self._copy.copy_(self.part(*plan.span))
+        first, _ = plan.copied_span
+        self._copy.copy_(self.part(*plan.copied_span))
         self.wait()
         return [self._copy[at - first : at - first + count] for at, count in spans]
 
     def close(self) -> None:
         """Free the judge's copies."""
-        self._staged = self._copy = torch.empty(0)
+        self._staged = self._copy = torch.empty(0, dtype=torch.uint8)
+
+
+def _sized(old: torch.Tensor, count: int, device: torch.device) -> torch.Tensor:
+    """Memory of this size: the old one, if it has this size."""
+    if old.numel() == count and old.device == device:
+        return old
+    return torch.empty(count, dtype=torch.uint8, device=device)
 
 
 class Probe:
