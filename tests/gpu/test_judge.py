@@ -173,7 +173,8 @@ def example() -> torch.Tensor:
 def rows(judge: Judge) -> dict[str, Row]:
     """The kernels of the table, judged and timed."""
     found = {name: row(judge, name) for name in KERNELS}
-    print("\n".join(["", TABLE, *map(str, found.values())]))
+    print("\n".join(["", TABLE, *map(str, found.values()),
+                     *(one.verdict for one in found.values())]))  # fmt: skip
     return found
 
 
