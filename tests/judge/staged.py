@@ -47,3 +47,8 @@ def begin(argument: dict[str, Any]) -> Any:
     (file,) = argument["files"]
     serve_candidate._SHARED.memory = FileMemory(file, argument["nbytes"])
     return serve_candidate.begin(argument)
+
+
+def reads(argument: dict[str, Any]) -> Any:
+    """A function that reads the file which the process was given."""
+    return lambda: os.pread(argument["files"][0], 100, 0).decode()
