@@ -67,7 +67,10 @@ KERNELS = {
 
 @dataclass(frozen=True)
 class Row:
-    """Microseconds of a candidate: by the judge, with cold caches, its interval, and by events."""
+    """Microseconds of a candidate: by the judge, with cold caches, its interval, and by events.
+
+    speedup  the interval of its speedup over the reference
+    """
 
     name: str
     judged: float
@@ -77,6 +80,7 @@ class Row:
     reference: float
     plain_reference: float
     plain: float
+    speedup: tuple[float, float]
     verdict: str
 
     def __str__(self) -> str:
@@ -131,6 +135,7 @@ def row(judge: Judge, name: str, tell: Callable[[str], None] = lambda text: None
         1e3 * found.timings.median_ms("reference"),
         1e6 * plain_seconds(kernel.reference, kernel.shapes),
         1e6 * plain_seconds(_function(kernel.candidate), kernel.shapes),
+        found.timings.interval("candidate", "reference"),
         f"{found}\n  {found.timings.rounds} rounds: "
         + " ".join(f"{1e6 * each:.1f}" for each in found.timings.seconds["candidate"]),
     )  # fmt: skip

@@ -190,9 +190,17 @@ def test_a_timed_candidate_that_works_twice_takes_twice_as_long(rows: dict[str, 
         assert 1.6 < rows[twice].judged / rows[once].judged < 2.5, f"{rows[once]}\n{rows[twice]}"
 
 
-@pytest.mark.parametrize("name", KERNELS)
-def test_the_timed_seconds_are_those_of_cuda_events(rows: dict[str, Row], name: str) -> None:
-    assert 1 / 1.5 < rows[name].judged / rows[name].plain < 1.5, str(rows[name])
+def test_the_timed_seconds_are_those_of_cuda_events(rows: dict[str, Row]) -> None:
+    """Of kernels that take longer than it takes to launch them."""
+    for name in ("product, 1024", "product twice, 1024"):
+        assert 1 / 1.5 < rows[name].judged / rows[name].plain < 1.5, str(rows[name])
+
+
+def test_timed_candidates_that_are_the_reference_are_as_fast(rows: dict[str, Row]) -> None:
+    """Or the verdict says that the times are too noisy."""
+    for name in ("product, 1024", "x + 1, 1 M"):
+        low, high = rows[name].speedup
+        assert low < 1.1 and high > 0.9, str(rows[name])
 
 
 def test_a_timed_call_faster_than_memory_is_rejected(judge: Judge) -> None:

@@ -11,12 +11,11 @@ import pytest
 import torch
 
 from inductor_lab.debug.judge.applied import Applied
-from inductor_lab.debug.judge.candidate import Candidate
+from inductor_lab.debug.judge.candidate import Candidate, candidate_of
 from inductor_lab.debug.judge.cases import Arguments, Cases
-from inductor_lab.debug.judge.gpu_timing import EMPTY
 from inductor_lab.debug.judge.remote_call import Results
-from inductor_lab.debug.judge.speed import Sides, Speed, measure, room_of
-from inductor_lab.debug.judge.timed_call import TimedHere, TimedProcess
+from inductor_lab.debug.judge.speed import CannotTime, Sides, Speed, measure, room_of
+from inductor_lab.debug.judge.timed_call import Timed
 from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.untrusted.confine import Limits, confinable
 from inductor_lab.debug.untrusted.fresh import Fresh
@@ -83,21 +82,20 @@ def started(server: Fresh, candidate: Candidate) -> Iterator[tuple[Process, File
         yield process, memory
 
 
-def speed(servers: tuple[Fresh, Fresh], text: str) -> tuple[Speed, FileMemory]:
-    """What is measured, and the memory of the candidate."""
+def speed(
+    servers: tuple[Fresh, Fresh], text: str, base: Candidate | None = None
+) -> tuple[Speed, FileMemory]:
+    """What is measured, and the memory of the candidate; `base` is the text of the reference."""
     used: list[FileMemory] = []
+    base = base or candidate_of(reference)
 
     @contextmanager
     def opened(function: Applied, args: Arguments, results: Results) -> Iterator[Sides]:
         with (started(servers[0], Candidate(text)) as (process, memory),
-              started(servers[1], EMPTY) as (other, empty)):  # fmt: skip
+              started(servers[1], base) as (other, room)):  # fmt: skip
             used.append(memory)
-            base, file = FileMemory.made(BYTES)
-            os.close(file)
-            mine, nothing = (TimedProcess(room, one, Tree(server.server.pid, keepers=True))
-                             for room, one, server in ((memory, process, servers[0]),
-                                                       (empty, other, servers[1])))  # fmt: skip
-            yield Sides(mine, TimedHere(base, function.function), nothing)
+            yield Sides(Timed(memory, process, Tree(servers[0].server.pid, keepers=True)),
+                        Timed(room, other, Tree(servers[1].server.pid, keepers=True)))  # fmt: skip
 
     x = torch.randn(33, 40, generator=torch.Generator().manual_seed(1))
     cases = Cases([((x,), {})], secrets.randbits(62), lambda args: True)
@@ -115,6 +113,12 @@ def test_an_honest_candidate_is_timed(servers: tuple[Fresh, Fresh]) -> None:
 def test_the_time_of_a_call_is_measured(servers: tuple[Fresh, Fresh]) -> None:
     found, _ = speed(servers, HEAD + SLEEPS)
     assert 20 < found.timings.median_ms("candidate") < 60, found
+
+
+def test_a_reference_whose_text_does_something_else_is_not_timed(servers) -> None:
+    other = Candidate(HEAD + "def candidate(x):\n    return right(x) + 1\n")
+    with pytest.raises(CannotTime, match="gives other results"):
+        speed(servers, candidates.PYTHON, other)
 
 
 @pytest.mark.parametrize("name", FAST)

@@ -1,8 +1,7 @@
-"""Time calls on a GPU: three processes that each share memory of the GPU with the judge.
+"""Time calls on a GPU: two processes that each share memory of the GPU with the judge.
 
     candidate   confined; gets its memory when it starts, before its text runs
-    nothing     confined in the same way, but runs only code of ours: what the messages cost
-    reference   runs in this process, on memory of its own
+    reference   confined in the same way; gets the reference as text
 
 Before each sample the judge waits until the GPU is idle.
 """
@@ -12,21 +11,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.base.errors import BadArguments
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.judge.applied import Applied
-from inductor_lab.debug.judge.candidate import Candidate
+from inductor_lab.debug.judge.candidate import Candidate, candidate_of
 from inductor_lab.debug.judge.cases import Arguments
 from inductor_lab.debug.judge.cuda_driver import CannotShare
 from inductor_lab.debug.judge.remote_call import SERVED, Results
-from inductor_lab.debug.judge.speed import OpenSides, Sides, room_of
-from inductor_lab.debug.judge.timed_call import TimedHere, TimedProcess
+from inductor_lab.debug.judge.speed import CannotTime, OpenSides, Sides, room_of
+from inductor_lab.debug.judge.timed_call import Timed
 from inductor_lab.debug.judge.timing_memory import DeviceMemory, NotQuiet, Probe, device_bytes
 from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.untrusted.fresh import Fresh
@@ -36,17 +35,13 @@ Start = Callable[[Fresh, dict[str, Any], int], Process]
 """Starts a process from a server, with a candidate as data and the file of its memory."""
 LEFT = 600.0
 """The trusted process is started anew if it has fewer seconds left."""
-EMPTY = Candidate("def candidate():\n    pass\n")
-
-
-class CannotTime(LabError):
-    """Calls cannot be timed here; the results can be judged all the same."""
 
 
 @dataclass
 class GpuTiming:
-    """The memory of the candidate, made before its process starts."""
+    """The memory of the candidate, made before its process starts, and the reference as text."""
 
+    text: Candidate
     memory: DeviceMemory
     file: int
     probe: Probe
@@ -60,6 +55,10 @@ class GpuTiming:
             raise CannotTime("not timed: some arguments are not on the first GPU")
         if reference.gradients is not None:
             raise CannotTime("not timed: gradients are only timed on the CPU")
+        try:
+            text = candidate_of(reference.function)
+        except BadArguments as refused:
+            raise CannotTime(f"not timed: the reference has no text: {refused.what}") from None
         copied = pytree.tree_map_only(torch.Tensor, torch.clone, args)
         found = [one for one in pytree.tree_leaves(reference(*copied))
                  if isinstance(one, torch.Tensor)]  # fmt: skip
@@ -70,7 +69,7 @@ class GpuTiming:
             raise CannotTime(f"not timed: {what}")
         try:
             probe = Probe()
-            return GpuTiming(*DeviceMemory.made(room, probe), probe)
+            return GpuTiming(text, *DeviceMemory.made(room, probe), probe)
         except (CannotShare, NotQuiet) as refused:
             raise CannotTime(f"not timed: {refused}") from None
 
@@ -87,20 +86,16 @@ class GpuTiming:
             reference: Applied, args: Arguments, results: Results
         ) -> Iterator[Sides | None]:
             try:
-                nothing = trusted.with_memory(self.memory.nbytes, self.probe)
-                base, file = DeviceMemory.made(self.memory.nbytes, self.probe)
+                base = trusted.with_memory(self.text, self.memory.nbytes, self.probe)
             except CannotShare as refused:
                 raise CannotTime(f"not timed: {refused}") from None
-            os.close(file)
-            with closing(base):
-                mine = TimedProcess(self.memory, process, tree)
-                yield Sides(mine, TimedHere(base, reference.function), nothing)
+            yield Sides(Timed(self.memory, process, tree), base)
 
         return opened
 
 
 class TrustedProcess:
-    """A process that computes nothing, kept from one candidate to the next.
+    """The process of a reference, kept from one candidate to the next.
 
     server  makes a server whose processes are not those of candidates
     """
@@ -108,18 +103,22 @@ class TrustedProcess:
     def __init__(self, server: Callable[[], Fresh], start: Start) -> None:
         self.make_server, self.start = server, start
         self.server: Fresh | None = None
-        self.side: TimedProcess | None = None
+        self.side: Timed | None = None
+        self.text: Candidate | None = None
 
-    def with_memory(self, nbytes: int, probe: Probe) -> TimedProcess:
-        """The process, with at least this much memory.  Raises CannotTime and CannotShare."""
+    def with_memory(self, text: Candidate, nbytes: int, probe: Probe) -> Timed:
+        """The process of this text, with at least this much memory.
+
+        Raises CannotTime and CannotShare.
+        """
         side = self.side
-        if side is not None and side.memory.nbytes >= nbytes \
+        if side is not None and self.text == text and side.memory.nbytes >= nbytes \
                 and side.process.deadline > time.monotonic() + LEFT:  # fmt: skip
             return side
         self._end()
         self.server = self.server or self.make_server()
         memory, file = DeviceMemory.made(nbytes, probe)
-        shared = {"candidate": EMPTY.as_data(), "memory": memory.nbytes}
+        shared = {"candidate": text.as_data(), "memory": memory.nbytes}
         process = self.start(self.server, shared, file)
         os.close(file)
         try:
@@ -130,9 +129,9 @@ class TrustedProcess:
         if refused:
             process.close()
             memory.close()
-            what = f"not timed: a process here cannot share memory of the GPU: {refused}"
-            raise CannotTime(what)
-        self.side = TimedProcess(memory, process, Tree(self.server.server.pid, keepers=True))
+            raise CannotTime(f"not timed: the process of the reference cannot start: {refused}")
+        self.text = text
+        self.side = Timed(memory, process, Tree(self.server.server.pid, keepers=True))
         return self.side
 
     def _end(self) -> None:

@@ -23,13 +23,14 @@ from inductor_lab.debug.judge.candidate import candidate_of
 from inductor_lab.debug.judge.cases import Arguments, Cases, arguments_of_case
 from inductor_lab.debug.judge.correctness import Checked, check_all, stopped_text
 from inductor_lab.debug.judge.expected import expected, with_leaves
-from inductor_lab.debug.judge.gpu_timing import CannotTime, GpuTiming, TrustedProcess
+from inductor_lab.debug.judge.gpu_timing import GpuTiming, TrustedProcess
 from inductor_lab.debug.judge.remote_call import RemoteCall, same_bits
 from inductor_lab.debug.judge.serve_candidate import NoGpu
 from inductor_lab.debug.judge.speed import (
     COLD,
     OWN,
     REFERENCE_LIMIT,
+    CannotTime,
     OpenSides,
     Speed,
     measure,

@@ -11,8 +11,8 @@ timed with a function that computes nothing, and subtracted.
 Each round is timed twice.  With warm caches, the inputs are where the judge has just written them.
 With cold caches, they are evicted to memory first.
 
-On a CPU both functions run in processes of their own.  On a GPU the reference runs in this process,
-and a third process, which is trusted, times the function that computes nothing.
+Both functions run in processes of the same kind: on a CPU the reference runs in a fork of this
+process, and on a GPU, where a fork cannot use CUDA, in a new process that gets its text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pathlib import Path
 import torch
 
 from inductor_lab.bench.timings import Timings
-from inductor_lab.compiler.base.errors import NotRunnable
+from inductor_lab.compiler.base.errors import LabError, NotRunnable
 from inductor_lab.compiler.torch_door.torch_api import pytree
 from inductor_lab.debug.compare.precision import FACTOR, LEAST_UNITS, judge, ulp_of
 from inductor_lab.debug.judge.applied import Applied
@@ -40,7 +40,6 @@ from inductor_lab.debug.judge.timed_call import (
     Plan,
     Sampled,
     Timed,
-    TimedProcess,
     aligned,
     nbytes_of,
 )
@@ -80,19 +79,17 @@ class Speed:
     wrong: str = ""
 
 
+class CannotTime(LabError):
+    """Calls cannot be timed here; their results can be judged all the same."""
+
+
 @dataclass(frozen=True)
 class Sides:
-    """What is timed.
+    """What is timed: the candidate, and the reference in a process of the same kind, which is
+    trusted and also times a function that computes nothing."""
 
-    mine     the candidate
-    base     the reference
-    nothing  a trusted process like that of the candidate, which times a function that computes
-             nothing; on a CPU that is the process of the reference
-    """
-
-    mine: TimedProcess
+    mine: Timed
     base: Timed
-    nothing: Timed
 
 
 def _calls(took: float, empty: float) -> int:
@@ -131,14 +128,14 @@ def processes(process: Process, folder: Path, tree: Tree) -> OpenSides:
             copy_of_this_process(reference.function, Limits(REFERENCE_LIMIT), CLASSES) as peer,
         ):
             peer.begin()
-            base = TimedProcess.with_file(peer, room, Path(own), Tree(peer.keeper))
-            yield Sides(TimedProcess.with_file(process, room, folder, tree), base, base)
+            base = Timed.with_file(peer, room, Path(own), Tree(peer.keeper))
+            yield Sides(Timed.with_file(process, room, folder, tree), base)
 
     return opened
 
 
 def measure(reference: Applied, cases: Cases, seconds: float, sides: OpenSides) -> Speed:
-    """Time the calls of the first example, for about `seconds`."""
+    """Time the calls of the first example, for about `seconds`.  Raises CannotTime."""
     args = cases.examples[0]
     kept = expected(reference, args)
     storages = range(len(Layout.of(args).storages))
@@ -148,8 +145,8 @@ def measure(reference: Applied, cases: Cases, seconds: float, sides: OpenSides) 
     with sides(reference, args, kept.results) as found:
         if found is None:
             return Speed()
-        return _Rounds(found, args, cases.redraws(args), kept.results, written,
-                       reference.gradients, allowed).run(seconds)  # fmt: skip
+        return _Rounds(found, reference, args, cases.redraws(args), kept.results, written,
+                       allowed).run(seconds)  # fmt: skip
 
 
 def _is_written(reference: Applied, args: Arguments, number: int) -> bool:
@@ -174,21 +171,21 @@ def shared_folder() -> Path | None:
 
 @dataclass
 class _Round:
-    """Seconds of both functions and of nothing, by name, and why the candidate is wrong."""
+    """Seconds of nothing and of both functions, and why the candidate is wrong."""
 
+    nothing: float
     took: dict[str, float]
-    nothing: dict[str, float]
     wrong: str
 
 
 @dataclass
 class _Rounds:
     sides: Sides
+    reference: Applied
     args: Arguments
     redrawn: Callable[[], Arguments]
     results: Results
     written: list[int]
-    gradients: int | None
     allowed: list[float]
     before: Plan | None = None
 
@@ -207,7 +204,7 @@ class _Rounds:
         memory = self.sides.mine.memory
         call_bytes = _call_bytes(self.args, self.results, memory.aligned)
         most = max(1, min(memory.most_calls, memory.nbytes // (2 * call_bytes + 1)))
-        calls = max(1, min(most, *(_calls(first.took[n], first.nothing[n]) for n in first.took)))
+        calls = max(1, min(most, *(_calls(each, first.nothing) for each in first.took.values())))
         modes = {"": False, COLD: True} if memory.can_be_cold else {"": False}
         if memory.batches:  # a process allocates memory for the results of all calls
             first = self._round(calls)
@@ -224,18 +221,16 @@ class _Rounds:
                 if found.wrong:
                     return Speed(wrong=found.wrong)
                 rounds[mode].append(found)
-        overhead = {
-            name + mode: statistics.median(each.nothing[name] for each in found)
-            for mode, found in rounds.items() for name in (OWN, REFERENCE)
-        }  # fmt: skip
+        overhead = {mode: statistics.median(each.nothing for each in found)
+                    for mode, found in rounds.items()}  # fmt: skip
         timed = {
             name + mode: tuple(
-                max(each.took[name] - overhead[name + mode], LEAST_SHARE * each.took[name]) / calls
+                max(each.took[name] - overhead[mode], LEAST_SHARE * each.took[name]) / calls
                 for each in found
             )
             for mode, found in rounds.items() for name in (OWN, REFERENCE)
         }  # fmt: skip
-        return Speed(Timings(timed), overhead[OWN] / calls, self._busy())
+        return Speed(Timings(timed), overhead[""] / calls, self._busy())
 
     def _busy(self) -> str:
         """Why the process is rejected that works while it is not called; "" if it does not."""
@@ -254,45 +249,51 @@ class _Rounds:
                 "called: threads or processes of an earlier call")  # fmt: skip
 
     def _round(self, calls: int, back: bool = False, cold: bool = False) -> _Round:
-        sides = self.sides
+        mine, before = self.sides.mine, self.before
         fresh = [self.redrawn() for _ in range(calls)]
-        plan = Plan.of(fresh, self.results, self.written, self.gradients, sides.mine.memory)
+        earlier = [Layout.of(self.args)] if before is None else before.layouts
+        plan = Plan.of(fresh, earlier, self.results, self.written, self.reference.gradients,
+                       mine.memory)  # fmt: skip
         took: dict[str, float] = {}
         found: dict[str, Sampled] = {}
-        nothing: dict[str, float] = {}
+        empty = 0.0
         for name in (REFERENCE, OWN) if back else (OWN, REFERENCE):
             if name == OWN:
-                self._warm_up(sides.mine)
-                took[OWN], found[OWN] = sides.mine.sample(plan, cold=cold)
+                if before is not None:  # both processes have just done something
+                    mine.sample(before, nothing=True)
+                took[OWN], found[OWN] = mine.sample(plan, cold=cold)
             else:
-                nothing, took[REFERENCE], found[REFERENCE] = self._reference(plan, cold)
+                empty, took[REFERENCE], found[REFERENCE] = self._reference(plan, cold)
+        if before is None and mine.memory.batches:
+            self._check_reference(fresh[0], found[REFERENCE])
         self.before = plan
-        return _Round(took, nothing, self._wrong(found[OWN], found[REFERENCE]))
+        return _Round(empty, took, self._wrong(found[OWN], found[REFERENCE]))
 
-    def _warm_up(self, side: Timed) -> None:
-        """Before a process is timed, it has just done something."""
-        if self.before is not None:
-            side.sample(self.before, nothing=True)
-
-    def _reference(self, plan: Plan, cold: bool) -> tuple[dict[str, float], float, Sampled]:
+    def _reference(self, plan: Plan, cold: bool) -> tuple[float, float, Sampled]:
         """Seconds of nothing, seconds of the reference, and what it did."""
-        base, nothing = self.sides.base, self.sides.nothing
+        base = self.sides.base
         try:
             empty, _ = base.sample(plan, nothing=True, cold=cold)
-            took, found = base.sample(plan, cold=cold)
-            own = empty
-            if nothing is not base:
-                self._warm_up(nothing)
-                own, _ = nothing.sample(plan, nothing=True, cold=cold)
-            return {OWN: own, REFERENCE: empty}, took, found
+            return empty, *base.sample(plan, cold=cold)
         except (Raised, Stopped) as failed:
             what = f"the reference cannot be timed: {failed}"
             raise NotRunnable(what, todo="judge with seconds=None") from None
 
+    def _check_reference(self, args: Arguments, found: Sampled) -> None:
+        """Raise CannotTime if the text of the reference does something else than the reference."""
+        copied = pytree.tree_map_only(torch.Tensor, torch.clone, args)
+        leaves = pytree.tree_leaves(self.reference(*copied))
+        own = [one.detach().contiguous().reshape(-1).view(torch.uint8) for one in leaves
+               if isinstance(one, torch.Tensor)]  # fmt: skip
+        storages = Layout.of(copied).storages
+        here = Sampled(found.layouts, [own], [[storages[n] for n in self.written]], True)
+        if self._wrong(found, here):
+            raise CannotTime("not timed: the text of the reference gives other results")
+
     def _wrong(self, got: Sampled, peer: Sampled) -> str:
         shaped = [[(dtype, shape) for shape, dtype in self.results]] * len(peer.results)
         if got.layouts != shaped:
-            return "a timed call returned other shapes than the reference"
+            return "a timed call returned other shapes or dtypes than the reference"
         for own, other in zip(got.results, peer.results, strict=True):
             for number, (one, two) in enumerate(zip(own, other, strict=True)):
                 shape, dtype = self.results[number]

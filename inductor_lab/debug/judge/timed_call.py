@@ -1,15 +1,17 @@
-"""One sample: several calls of one function, timed by the clock of the judge.
+"""One sample: several calls of the function of a process, timed by the clock of the judge.
 
-    TimedProcess   in another process: a candidate, or a copy of the reference
-    TimedHere      in this process: the reference on a GPU, which cannot be used after a fork
+On a GPU the process makes the same calls with other inputs until the clock starts.  A process that
+has just been stopped launches kernels more slowly: it has to wait for its processor, and for its
+caches.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +19,23 @@ import torch
 
 from inductor_lab.debug.judge.cases import Arguments
 from inductor_lab.debug.judge.remote_call import SERVED, Layout, Results
-from inductor_lab.debug.judge.serve_candidate import Shared
 from inductor_lab.debug.judge.timing_memory import HostMemory, Span, TimingMemory
 from inductor_lab.debug.judge.tree import Tree
 from inductor_lab.debug.untrusted.remote import Process
 
+WARM_UP = 0.01
+"""Seconds of calls on a GPU before the clock starts."""
+
 
 @dataclass(frozen=True)
 class Plan:
-    """Several calls of one sample: their arguments, and where everything is in shared memory."""
+    """Several calls of one sample: their arguments, and where everything is in shared memory.
+
+    earlier  arguments that have been used, for calls before the clock starts
+    """
 
     layouts: list[Layout]
+    earlier: list[Layout]
     places: list[dict[str, list[Span]]]
     results: Results
     written: list[int]
@@ -35,8 +43,8 @@ class Plan:
 
     @staticmethod
     def of(
-        calls: Sequence[Arguments], results: Results, written: list[int], gradients: int | None,
-        memory: TimingMemory,
+        calls: Sequence[Arguments], earlier: list[Layout], results: Results, written: list[int],
+        gradients: int | None, memory: TimingMemory,
     ) -> Plan:  # fmt: skip
         """Places at random offsets, so that no address says anything."""
         layouts = [Layout.of(args) for args in calls]
@@ -52,13 +60,21 @@ class Plan:
                 for count in counts:
                     place[what].append((at, count))
                     at += aligned(count, unit)
-        return Plan(layouts, places, results, written, gradients)
+        return Plan(layouts, earlier, places, results, written, gradients)
 
     @property
     def inputs(self) -> list[tuple[Span, torch.Tensor]]:
         """Where each input is written, and its bytes."""
+        return self._placed(self.layouts)
+
+    @property
+    def earlier_inputs(self) -> list[tuple[Span, torch.Tensor]]:
+        """The same for arguments that have been used."""
+        return self._placed(cycle(self.earlier))
+
+    def _placed(self, layouts: Iterable[Layout]) -> list[tuple[Span, torch.Tensor]]:
         return [
-            (span, content) for layout, place in zip(self.layouts, self.places, strict=True)
+            (span, content) for place, layout in zip(self.places, layouts, strict=False)
             for span, content in zip(place["storages"], layout.storages, strict=True)
         ]  # fmt: skip
 
@@ -70,6 +86,11 @@ class Plan:
     def input_span(self) -> Span:
         """All inputs, with what is between."""
         return _around([span for span, _ in self.inputs])
+
+    @property
+    def output_span(self) -> Span:
+        """All results, with what is between."""
+        return _around(self.outputs)
 
     @property
     def copied_span(self) -> Span:
@@ -123,45 +144,45 @@ class Sampled:
 
 
 class Timed:
-    """A function with the memory that its calls use."""
+    """The root of a process, which is stopped while it is not called, and the shared memory."""
 
-    def __init__(self, memory: TimingMemory) -> None:
-        self.memory = memory
+    def __init__(self, memory: TimingMemory, process: Process, tree: Tree) -> None:
+        self.memory, self.process, self.tree = memory, process, tree
+        tree.stop()
 
-    def prepare(self, request: dict[str, Any]) -> None:
-        """Prepare calls, whose inputs are not there yet."""
-        raise NotImplementedError
-
-    def answer(self, nothing: bool, request: dict[str, Any]) -> list[Any]:
-        """Call the function, or one that computes nothing."""
-        raise NotImplementedError
-
-    def wake(self) -> None:
-        """Let what will be called run, and wait until it does."""
-
-    def rest(self) -> None:
-        """What is called works no longer."""
+    @staticmethod
+    def with_file(process: Process, nbytes: int, folder: Path, tree: Tree) -> Timed:
+        """A process that shares a file in `folder`."""
+        memory, path = HostMemory.made(folder, nbytes)
+        process.run(f"{SERVED}:share", path)
+        Path(path).unlink()
+        return Timed(memory, process, tree)
 
     def sample(
         self, plan: Plan, nothing: bool = False, cold: bool = False
     ) -> tuple[float, Sampled]:
-        """Seconds of the calls of a plan, until their results are copied; and what they did."""
+        """Seconds of the calls of a plan, until their results are copied; and what they did.
+
+        With `nothing`, a function that computes nothing is called.
+        """
         memory = self.memory
+        request = plan.short_request() if memory.batches else plan.request()
         if memory.batches:
-            self.prepare(plan.request())
-            self.rest()
+            self.tree.resume()
+            self.process.run(f"{SERVED}:prepare", plan.request())
+            self.tree.stop()
         memory.before(plan, cold)
         if memory.batches:
-            self.wake()  # the inputs are not there yet
-        request = plan.short_request() if memory.batches else plan.request()
+            self._warm_up(nothing, request)
+            memory.clear_results(plan)
         spans = plan.outputs
         spans += [place["storages"][n] for place in plan.places for n in plan.written]
         start = time.perf_counter()
         memory.start(plan, cold)
-        layouts = self.answer(nothing, request)
+        layouts = self._answer(nothing, request)
         copies = memory.copied(plan, spans)
         took = time.perf_counter() - start
-        self.rest()
+        self.tree.stop()
         rest = iter(copies)
         results = [[next(rest) for _ in place["results"]] for place in plan.places]
         written = [[next(rest) for _ in plan.written] for _ in plan.places]
@@ -172,54 +193,17 @@ class Timed:
         )
         return took, Sampled(layouts, results, written, unchanged)
 
+    def _warm_up(self, nothing: bool, request: dict[str, Any]) -> None:
+        """Make the prepared calls, with inputs that have been used."""
+        end = time.perf_counter() + WARM_UP
+        self._answer(nothing, request)
+        while time.perf_counter() < end:
+            self._answer(nothing, request)
 
-class TimedProcess(Timed):
-    """The root of another process, which is stopped while it is not called."""
-
-    def __init__(self, memory: TimingMemory, process: Process, tree: Tree) -> None:
-        super().__init__(memory)
-        self.process, self.tree = process, tree
-        tree.stop()
-
-    @staticmethod
-    def with_file(process: Process, nbytes: int, folder: Path, tree: Tree) -> TimedProcess:
-        """A process that shares a file in `folder`."""
-        memory, path = HostMemory.made(folder, nbytes)
-        process.run(f"{SERVED}:share", path)
-        Path(path).unlink()
-        return TimedProcess(memory, process, tree)
-
-    def prepare(self, request: dict[str, Any]) -> None:
-        self.tree.resume()
-        self.process.run(f"{SERVED}:prepare", request)
-
-    def answer(self, nothing: bool, request: dict[str, Any]) -> list[Any]:
+    def _answer(self, nothing: bool, request: dict[str, Any]) -> list[Any]:
         self.tree.resume()
         if nothing:
             found = self.process.run(f"{SERVED}:timed_nothing", request)
         else:
             found = self.process.run(f"{SERVED}:timed_calls", self.process.root, request)
         return found  # type: ignore[no-any-return]
-
-    def wake(self) -> None:
-        self.tree.resume()
-        self.process.run(f"{SERVED}:refusal")
-
-    def rest(self) -> None:
-        self.tree.stop()
-
-
-class TimedHere(Timed):
-    """A trusted function in this process."""
-
-    def __init__(self, memory: TimingMemory, function: Any) -> None:
-        super().__init__(memory)
-        self.function, self.shared = function, Shared(memory)
-
-    def prepare(self, request: dict[str, Any]) -> None:
-        self.shared.prepare(request)
-
-    def answer(self, nothing: bool, request: dict[str, Any]) -> list[Any]:
-        if nothing:
-            return self.shared.timed_nothing(request)
-        return self.shared.timed_calls(self.function, request)

@@ -56,7 +56,11 @@ class Filled(Protocol):
     @property
     def outputs(self) -> Sequence[Span]: ...
     @property
+    def earlier_inputs(self) -> Sequence[tuple[Span, torch.Tensor]]: ...
+    @property
     def input_span(self) -> Span: ...
+    @property
+    def output_span(self) -> Span: ...
     @property
     def copied_span(self) -> Span: ...
 
@@ -89,6 +93,9 @@ class TimingMemory(Protocol):
 
     def before(self, plan: Filled, cold: bool) -> None:
         """Called by the judge before the clock starts."""
+
+    def clear_results(self, plan: Filled) -> None:
+        """Called by the judge after calls that are not timed; raises NotQuiet."""
 
     def start(self, plan: Filled, cold: bool) -> None:
         """Called when the clock runs."""
@@ -142,6 +149,9 @@ class HostMemory:
             for span in (*(span for span, _ in plan.inputs), *plan.outputs):
                 evict(self.part(*span))
 
+    def clear_results(self, plan: Filled) -> None:
+        """All calls are timed."""
+
     def start(self, plan: Filled, cold: bool) -> None:
         """Everything is there before the clock starts."""
 
@@ -181,17 +191,23 @@ class StagedMemory:
         raise NotImplementedError
 
     def before(self, plan: Filled, cold: bool) -> None:
-        """Stage the inputs, and wait until the device is idle."""
+        """Stage the inputs, write earlier ones, and wait until the device is idle."""
         first, count = plan.input_span
         device = self.part(0, 1).device
         self._staged = _sized(self._staged, count, device)
         self._copy = _sized(self._copy, plan.copied_span[1], device)
         for (at, length), content in plan.inputs:
             self._staged[at - first : at - first + length].copy_(content)
-        for span in plan.outputs:
-            self.part(*span).fill_(EMPTY)
+        for span, content in plan.earlier_inputs:
+            self.part(*span).copy_(content)
         if cold:
             self.evict()  # allocates its buffer
+        self.wait()
+        self.settle()
+
+    def clear_results(self, plan: Filled) -> None:
+        """Write a pattern where results will be, and wait until the device is idle."""
+        self.part(*plan.output_span).fill_(EMPTY)
         self.wait()
         self.settle()
 
