@@ -16,7 +16,11 @@ and the clock.
     remote_call.py       the side that judges: one call of the candidate
     expected.py          what the reference computes: as given, in float64, and perturbed
     correctness.py       every case, compared
-    speed.py             interleaved calls, timed by the judge
+    speed.py             interleaved rounds of calls, and what they say
+    timed_call.py        one sample: calls of one process, timed by the judge
+    timing_memory.py     memory that the judge shares with a process: main memory, or a GPU's
+    cuda_driver.py       memory of a GPU as a file descriptor
+    gpu_timing.py        the processes of candidate and reference on a GPU
     tree.py              the processes of a candidate, stopped while it is not called
     check_part.py        a part of a compilation as a candidate
     judge_kernel.py      an edited kernel as a candidate
