@@ -59,17 +59,17 @@ _DONE = "this was all"
 _MOST_WAIT = 1.0
 
 
-def server(preload: str) -> Any:
-    """The way to start processes, with the module `preload` imported beforehand.
+def server(*preload: str) -> Any:
+    """The way to start processes, with the modules `preload` imported beforehand.
 
     A process has one server: a server that has imported another module ends, for what that module
     has set would hold in the new processes too.
     """
     context = multiprocessing.get_context("forkserver")
     running = forkserver._forkserver  # type: ignore[attr-defined]
-    if running._preload_modules != [preload]:
+    if running._preload_modules != [*preload]:
         running._stop()
-        context.set_forkserver_preload([preload])
+        context.set_forkserver_preload([*preload])
     return context
 
 

@@ -43,6 +43,17 @@ LENGTHS = {2: 4, 3: 5, 4: 7, 5: 6, 6: 9, 8: 10, 17: 18, 20: 37, 33: 21, 70: 31, 
 """The other length of each dimension."""
 
 
+SKIPPED = "not compared"
+"""Eager mode refuses the program, or has no result that can be compared."""
+ROUNDED = "jumps"
+"""Results change by much where values differ by a rounding."""
+BEFORE, STOCK, KNOWN = "aot_eager", "stock", "known of torch"
+"""`aot_eager` fails too; stock Inductor does, in the same words; one of TORCHS_OWN."""
+FAILS_TOO = "fails too"
+"""What a failure says of `aot_eager` where that is no excuse."""
+EXCUSES = (SKIPPED, ROUNDED, BEFORE, STOCK, KNOWN)
+"""Why a program counts as passed although not all of its results agreed."""
+
 STAGES = ("loops", "schedule")
 """Those that have a `.run` of their own."""
 
@@ -72,8 +83,10 @@ def check(
     aliases: bool = False,
     target: str = "",
     **options: Any,
-) -> None:
+) -> str:
     """Raise Wrong, or what the compiler raised, unless all stages agree with eager mode.
+
+    Returns which one of EXCUSES the program passed with, or nothing.
 
     With `sizes` the compiled program is called again with inputs of other sizes, with `numbers`
     several times with others of these.  Stages are left out then, and where the program reshaped
@@ -89,7 +102,7 @@ def check(
     """
     placed = torch.device(device) if device != "cpu" else nullcontext()
     with placed, dynamo_config.patch(capture_scalar_outputs=numbers):
-        _check(program, gradients, sizes, threads, numbers, aliases, target, options)
+        return _check(program, gradients, sizes, threads, numbers, aliases, target, options)
 
 
 def _check(
@@ -101,14 +114,14 @@ def _check(
     aliases: bool,
     target: str,
     options: dict[str, Any],
-) -> None:
+) -> str:
     if gradients:
         program = program.with_copies()
     try:
         calls = [known(program, gradients)]
     except RuntimeError:
         if gradients or _may_refuse(program):
-            return
+            return SKIPPED
         raise
     dynamic = sizes or options.get("dynamic")
     if sizes:
@@ -116,7 +129,7 @@ def _check(
     if numbers:
         calls += with_other_numbers(program, gradients, options.get("language") == "triton")
     if not all(is_comparable(call, gradients) for call in calls):
-        return
+        return SKIPPED
     try:
         if sizes or numbers:
             torch.compiler.reset()
@@ -127,26 +140,29 @@ def _check(
                 check_against(calls[0], gradients, target, options)
     except Exception as wrong:
         if any(words in str(wrong) for words in TORCHS_OWN):
-            return
+            return KNOWN
         if isinstance(wrong, Wrong) and any(jumps(call, gradients) for call in calls):
-            return
+            return ROUNDED
         found = partial(found_with, calls=calls, gradients=gradients, dynamic=dynamic)
-        _blame_torch(wrong, calls, found, aliases)
+        return _excused_by_torch(wrong, calls, found, aliases)
+    return ""
 
 
-def _blame_torch(
+def _excused_by_torch(
     wrong: Exception,
     calls: Sequence[Call],
     found: Callable[[str], str | None],
     aliases: bool,
-) -> None:
-    """Raise what is wrong, with what `aot_eager` does if that is no excuse."""
+) -> str:
+    """Raise what is wrong unless it is torch's, with what `aot_eager` does if that is no excuse."""
     if aliases:
         before = found("aot_eager")
-        verdict = "is right" if before is None else f"fails too, {before[:60]}"
+        verdict = "is right" if before is None else f"{FAILS_TOO}, {before[:60]}"
         raise Wrong(f"{said(wrong)[:90]} [aot_eager {verdict}]") from None
-    if not is_torchs(wrong, calls, found):
+    excuse = excuse_of(wrong, calls, found)
+    if not excuse:
         raise wrong
+    return excuse
 
 
 def _may_refuse(program: Program) -> bool:
@@ -154,17 +170,18 @@ def _may_refuse(program: Program) -> bool:
     return program.has_parameters or torch.get_default_device().type != "cpu"
 
 
-def is_torchs(
+def excuse_of(
     wrong: Exception, calls: Sequence[Call], found: Callable[[str], str | None]
-) -> bool:
+) -> str:
     """Is it wrong before our compiler, or does stock Inductor fail in the same words, or at sizes
     that torch took for equal?  That nothing is raised in the first call is no excuse."""
     if found("aot_eager") is not None:
-        return True
+        return BEFORE
     ours, stock = said(wrong), None if calls[0].raises else found("inductor")
     if stock is None:
-        return False
-    return UNEQUAL in ours or re.sub(ADDRESS, "", ours) == re.sub(ADDRESS, "", stock)
+        return ""
+    same = UNEQUAL in ours or re.sub(ADDRESS, "", ours) == re.sub(ADDRESS, "", stock)
+    return STOCK if same else ""
 
 
 ADDRESS = r"\d{15,}"

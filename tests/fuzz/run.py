@@ -3,6 +3,7 @@
 Programs are drawn and checked in batches, each in a process of its own.  A run that was stopped, or
 whose minutes are over, goes on where it was.  Programs that fail are made as small as they still
 fail in the same way, and printed; the last lines have one for each failure: seed, way, error.
+`--page FILE` writes a table as Markdown.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
 from tests.fuzz import sanitizer
 from tests.fuzz.check import Wrong, check
+from tests.fuzz.page import page
 from tests.fuzz.program import Program, programs
 from tests.fuzz.shrink import failure, kind_of, shrunk
 from tests.processes import STOPPED, Clock, Lost, gpu_server, in_parallel, messages, server
@@ -68,6 +71,13 @@ LINES = (10, 40)
 
 
 @dataclass(frozen=True)
+class Excused:
+    """A program passed for a reason, although not all of its results agreed."""
+
+    excuse: str
+
+
+@dataclass(frozen=True)
 class Batch:
     """Programs drawn from a seed, and what came of them."""
 
@@ -77,6 +87,9 @@ class Batch:
     checked: int = 0
     failures: tuple[str, ...] = ()
     check_bounds: bool = False
+    excused: dict[str, int] = field(default_factory=dict)
+    """Excuse (EXCUSES in `check.py`) → number of programs that passed with it."""
+    torch: str = ""
 
     @property
     def finished(self) -> bool:
@@ -118,19 +131,24 @@ def draw(
     every()
 
 
-def _checked(way: str, check_bounds: bool = False) -> Callable[[Program], None]:
+def _checked(way: str, check_bounds: bool = False) -> Callable[[Program], str]:
     more = {"check_bounds": True} if check_bounds else {}
     return lambda program: check(program, **{**WAYS[way], **more})
 
 
 def _work(send: Callable[[Any], None], batch: Batch, shrink: bool) -> None:
-    """What a process does: send each program before it is checked, and each failure."""
+    """What a process does: send each program before it is checked, each failure and excuse."""
     kinds: set[str] = set()
     run = _checked(batch.way, batch.check_bounds)
 
+    def first(program: Program) -> None:
+        excuse = run(program)
+        if excuse:
+            send(Excused(excuse))
+
     def use(program: Program) -> None:
         send(program)
-        why = failure(run, program)
+        why = failure(first, program)
         if why is None:
             return
         if shrink and kind_of(why) not in kinds:
@@ -146,17 +164,22 @@ def run_batch(
 ) -> tuple[Batch, tuple[()]]:
     """The batch with what came of it; `limit` is in seconds per program."""
     drawn, failures, last = 0, [], ""
+    excused: Counter[str] = Counter()
     for message in messages(context, _work, (batch, shrink), limit, clock):
         match message:
             case Program():
                 drawn, last = drawn + 1, str(message)
+            case Excused(excuse):
+                excused[excuse] += 1
             case str():
                 failures.append(message)
             case Lost(how, why) if how != STOPPED:
                 failures.append(f"{how}: {why}\n{last}")
             case Lost():
                 drawn -= bool(drawn)
-    return replace(batch, checked=drawn, failures=tuple(failures)), ()
+    found = replace(batch, checked=drawn, failures=tuple(failures), excused=dict(excused),
+                    torch=torch.__version__.partition("+")[0])  # fmt: skip
+    return found, ()
 
 
 def main(given: Sequence[str] | None = None) -> int:
@@ -187,6 +210,8 @@ def main(given: Sequence[str] | None = None) -> int:
             print(f"{clock.passed / 60:6.1f} min  {number}: {said}", flush=True)
     found = list({(one.seed, one.way): one for one in _read(results)}.values())
     print(_table(found))
+    if arguments.page:
+        arguments.page.write_text(page(found), encoding="utf-8")
     if arguments.summary:
         bad = [asdict(one) for one in found if one.failures]
         content = {"checked": _sums(found), "seconds": round(clock.passed), "failures": bad}
@@ -251,6 +276,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--limit", type=float, default=300.0, help="seconds for one program, shrinking included")
     add("--results", type=Path, help="the file of results (JSON lines)")
     add("--summary", type=Path, help="also write the sums and failures there, as JSON")
+    add("--page", type=Path, help="write the table there, as Markdown")
     add("--fresh", action="store_true", help="forget earlier results")
     return parser
 

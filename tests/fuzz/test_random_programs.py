@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.fuzz import check as checked
+from tests.fuzz import run
 from tests.fuzz.check import (
+    BEFORE,
     BY_ZERO,
+    KNOWN,
+    ROUNDED,
+    SKIPPED,
+    STOCK,
     Call,
     Wrong,
     check,
@@ -17,8 +24,9 @@ from tests.fuzz.check import (
     with_other_numbers,
 )
 from tests.fuzz.numbers import Number
+from tests.fuzz.page import page
 from tests.fuzz.program import Input, Program
-from tests.fuzz.run import draw, fuzz
+from tests.fuzz.run import Batch, draw, fuzz
 from tests.fuzz.values import Values, is_outside
 
 RUNS = {
@@ -197,6 +205,55 @@ def test_programs_that_torch_refuses_with_the_same_error_pass() -> None:
     )
     given = (Input("uint8", (17,), 0), Input("int32", (4, 6), 1, "x[1:]"))
     check(Program(lines, ("v3",), given), sizes=True)
+
+
+HALF = Program(("v0 = x0.to(torch.int32)",), ("v0",), (Input("float32", (17,), 0),))
+
+
+@pytest.mark.parametrize(("error", "excuse"), [(None, ""), ("TypeError: broken", BEFORE)])
+def test_programs_that_fail_before_our_compiler_are_counted(
+    error: str | None, excuse: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ValueError("broken")
+
+    monkeypatch.setattr(checked, "check_against", broken)
+    monkeypatch.setattr(checked, "found_with", lambda backend, **_: error)
+    if excuse:
+        assert check(HALF) == excuse
+        with pytest.raises(Wrong, match="aot_eager fails too, TypeError: broken"):
+            check(HALF, aliases=True)
+    else:
+        with pytest.raises(ValueError, match="broken"):
+            check(HALF)
+
+
+def test_excuses_are_counted_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[object] = []
+    excuses = iter(["", BEFORE, BEFORE])
+    monkeypatch.setattr(run, "_checked", lambda *_: lambda program: next(excuses))
+    run._work(sent.append, Batch(5, "default", 3), True)
+    assert [one for one in sent if not isinstance(one, Program)] == [run.Excused(BEFORE)] * 2
+    monkeypatch.setattr(run, "messages", lambda *_: iter(sent))
+    found, _ = run.run_batch(None, Batch(5, "default", 3), True, 1.0, run.Clock())
+    assert (found.checked, found.excused, found.failures) == (3, {BEFORE: 2}, ())
+    assert found.torch and found.torch in torch.__version__
+
+
+def test_the_page_of_random_programs_counts_each_kind() -> None:
+    before, ours = (f"Wrong: a | b [aot_eager {kind}]" for kind in ("fails too, c", "is right"))
+    excused = {BEFORE: 2, STOCK: 1, KNOWN: 1, ROUNDED: 3, SKIPPED: 4}
+    batches = [
+        Batch(3000000, "default", 25, 25, (), False, excused, "2.11.0"),
+        Batch(3000001, "aliases", 25, 20, (f"{before}\nx", f"{ours}\ny"), False, {}, "2.13.0"),
+    ]
+    text = page(batches)
+    assert "45 programs were checked, with the seed 3, on a CPU" in text.replace("\n", " ")
+    assert "torch 2.11.0, 2.13.0." in text
+    assert "| default | 25 | 14 | 0 | 2 | 2 | 3 | 4 |\n" in text
+    assert "| aliases | 20 | 18 | 1 | 1 | 0 | 0 | 0 |\n" in text
+    assert "| all | 45 | 32 | 1 | 3 | 2 | 3 | 4 |\n" in text
+    assert text.endswith("| 3000001 | aliases | Wrong: a / b [aot_eager is right] |\n")
 
 
 def test_tensors_with_overlapping_elements_are_not_written_to() -> None:

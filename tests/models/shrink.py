@@ -12,8 +12,10 @@ from typing import Any
 
 import torch
 import transformers as hf
-from torch.utils._pytree import tree_map_only
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+from tests.models.sources import Example, as_dtype, parameters_of
 
 SIZES = {
     32: "hidden_size d_model n_embd embed_dim dim emb_dim word_embed_proj_dim decoder_hidden_size "
@@ -28,7 +30,7 @@ SIZES = {
     4: "num_attention_heads n_head n_heads num_heads encoder_attention_heads "
        "decoder_attention_heads num_local_experts num_experts n_routed_experts",
     8: "head_dim d_kv qk_rope_head_dim qk_nope_head_dim v_head_dim kv_lora_rank q_lora_rank "
-       "patch_size state_size num_groups n_group",
+       "patch_size state_size num_groups n_group chunk_size mamba_chunk_size",
     99: "vocab_size",
 }  # fmt: skip
 """Size → the names of configuration entries that get it."""
@@ -53,9 +55,12 @@ KEPT = (
 numbers of layers and words are small."""
 
 
-def small_model(
-    model_type: str, dtype: torch.dtype = torch.float32
-) -> tuple[torch.nn.Module, dict[str, Any]]:
+def names() -> list[str]:
+    """All model types."""
+    return [*MODEL_MAPPING_NAMES]
+
+
+def small_model(model_type: str, dtype: torch.dtype = torch.float32) -> Example:
     """A small model of a type, and inputs; raises the first error if no attempt runs."""
     errors: list[Exception] = []
     for kept in KEPT:
@@ -64,7 +69,7 @@ def small_model(
             config = CONFIG_MAPPING[model_type]()
             shrink(config, kept)
             with torch.device("meta"):
-                count = sum(each.numel() for each in hf.AutoModel.from_config(config).parameters())
+                count = parameters_of(hf.AutoModel.from_config(config))
             if count > MOST_PARAMETERS:
                 raise ValueError(f"{count:,} parameters")
             model = hf.AutoModel.from_config(config).to(dtype).eval()
@@ -73,16 +78,14 @@ def small_model(
             errors.append(error)
             continue
         for inputs in attempts:
-            given = tree_map_only(
-                torch.Tensor, lambda x: x.to(dtype) if x.is_floating_point() else x, inputs
-            )
+            given = as_dtype(inputs, dtype)
             try:
                 with torch.no_grad():
                     model(**given)
             except Exception as error:
                 errors.append(error)
             else:
-                return model, given
+                return Example(model, given)
     raise errors[0]
 
 

@@ -1,22 +1,24 @@
-"""Does a small model of the transformers library compute the same as in eager mode?
+"""Does a small model of a library compute the same as in eager mode?
 
 Its outputs in evaluation mode, and its outputs and gradients in training mode, are compared.  Where
-they differ more than rounding usually does, float64 decides.
+they differ more than rounding usually does, float64 decides.  An error is torch's if torch.compile
+has it without a compiler (`backend="eager"`) or without ours (`"aot_eager"`).
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch._dynamo.utils import counters
 from torch.utils._pytree import tree_map_only
 
 import inductor_lab as lab
 from tests.models.compare import loss_of, tensors
-from tests.models.shrink import small_model
+from tests.models.sources import Example, module_of
 
 RELATIVE = 1e-3
 """A larger difference, relative to the largest value of a tensor, is judged by float64."""
@@ -28,14 +30,18 @@ WORSE = 4.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a model type: "agrees", "differs", "torch differs" (`aot_eager` is as far from
-    float64), "raises" or "not reached", and why."""
+    """What came of a model: "agrees", "differs", "raises", "torch differs" and "torch raises"
+    (torch.compile does without our compiler), or "not reached", and why; with which versions."""
 
     model: str
     evaluation: str
     training: str
     why: str = ""
     dtype: str = "float32"
+    library: str = "transformers"
+    variant: str = ""
+    torch: str = ""
+    version: str = ""
 
 
 class Differs(Exception):
@@ -43,35 +49,47 @@ class Differs(Exception):
 
 
 class TorchDiffers(Differs):
-    """So does `backend="aot_eager"`: TorchDynamo or AOTAutograd is the cause."""
+    """So does torch.compile without our compiler."""
 
 
-def check_model(name: str, dtype: torch.dtype = torch.float32) -> Outcome:
-    found = _checked(name, dtype)
-    return replace(found, dtype=str(dtype).removeprefix("torch."))
+class TorchRaises(Exception):
+    """A compiled model raises, and does without our compiler too."""
 
 
-def _checked(name: str, dtype: torch.dtype) -> Outcome:
+def check_model(
+    name: str, dtype: torch.dtype = torch.float32, library: str = "transformers"
+) -> Outcome:
+    *_, found = outcomes(name, dtype, library)
+    return found
+
+
+def outcomes(name: str, dtype: torch.dtype, library: str) -> Iterator[Outcome]:
+    """What is known before each phase, if that phase never ends; then the outcome."""
+    short = str(dtype).removeprefix("torch.")
+    known = Outcome(name, "not reached", "not reached", "", short, library)
+    yield known
     try:
-        model, inputs = small_model(name, dtype)
-        if difference(results(model, inputs), results(model, inputs)) > 0:
-            return not_reached(name, "it is random")
+        example = module_of(library).small_model(name, dtype)
+        model, known = example.model, replace(known, variant=example.variant)
+        if difference(*(results(model, example.inputs) for _ in range(2))) > 0:
+            raise ValueError("it is random")
     except Exception as error:
-        return not_reached(name, said(error))
-    evaluation, why = tried(lambda: compare(model, inputs, results))
+        yield replace(known, why=said(error))
+        return
+    yield replace(known, evaluation="raises")
+    evaluation, why = tried(lambda: compare(example, results))
+    known = replace(known, evaluation=evaluation, why=why)
+    yield known
     model.train()
     try:
-        repeated = [step(copy.deepcopy(model), inputs) for _ in range(2)]
-        if difference(*repeated) > 0:
-            return Outcome(name, evaluation, "not reached", why or "it is random in training")
+        if difference(*(step(copy.deepcopy(model), example.inputs) for _ in range(2))) > 0:
+            raise ValueError("it is random in training")
     except Exception as error:
-        return Outcome(name, evaluation, "not reached", why or said(error))
-    training, more = tried(lambda: compare(model, inputs, step))
-    return Outcome(name, evaluation, training, why or more)
-
-
-def not_reached(name: str, why: str) -> Outcome:
-    return Outcome(name, "not reached", "not reached", why)
+        yield replace(known, why=why or said(error))
+        return
+    yield replace(known, training="raises")
+    training, more = tried(lambda: compare(example, step))
+    yield replace(known, training=training, why=why or more)
 
 
 def said(error: Exception) -> str:
@@ -79,17 +97,19 @@ def said(error: Exception) -> str:
     return f"{type(error).__name__}: {lines[0]}"[:160].replace("|", "/")
 
 
-def tried(check: Callable[[], None]) -> tuple[str, str]:
+def tried(check: Callable[[], str]) -> tuple[str, str]:
+    """The outcome of a comparison, and why, or what else it has found."""
     torch.compiler.reset()
     try:
-        check()
+        return "agrees", check()
     except TorchDiffers as found:
         return "torch differs", str(found)
+    except TorchRaises as found:
+        return "torch raises", str(found)
     except Differs as found:
         return "differs", str(found)
     except Exception as error:
         return "raises", said(error)
-    return "agrees", ""
 
 
 def results(
@@ -113,20 +133,80 @@ def step(
 Run = Callable[..., list[torch.Tensor]]
 
 
-def compare(model: torch.nn.Module, inputs: Mapping[str, Any], run: Run) -> None:
-    expected = run(copy.deepcopy(model), inputs)
+def compare(example: Example, run: Run) -> str:
+    """Raise what is wrong; return whether evaluation with other sizes is compiled separately."""
+    recompiles = False
+    model, dynamic = example.model, None if example.other is None else True
+    sizes = [example.inputs]
+    if example.other is not None and run is results:
+        sizes.append(example.other)
     ours = copy.deepcopy(model)
-    found = run(ours, inputs, lab.compile(ours))
+    called = lab.compile(ours, dynamic=dynamic)
+    for inputs in sizes:
+        expected = run(copy.deepcopy(model), inputs)
+        before = counters["stats"]["unique_graphs"]
+        try:
+            found = run(ours, inputs, called)
+        except Exception as error:
+            if None in peers(model, inputs, run, dynamic):
+                raise TorchRaises(said(error)) from error
+            raise
+        recompiles = inputs is not sizes[0] and counters["stats"]["unique_graphs"] > before
+        judge(model, inputs, run, dynamic, found, expected)
+    if not recompiles:
+        return ""
+    return "recompiles for another size" + (", as aot_eager does" * torch_recompiles(example))
+
+
+def torch_recompiles(example: Example) -> bool:
+    """Is evaluation with other sizes compiled separately without our compiler too?"""
+    torch.compiler.reset()
+    model = copy.deepcopy(example.model)
+    called = torch.compile(model, backend="aot_eager", dynamic=True)
+    results(model, example.inputs, called)
+    before = counters["stats"]["unique_graphs"]
+    results(model, example.other, called)
+    return counters["stats"]["unique_graphs"] > before
+
+
+def judge(
+    model: torch.nn.Module,
+    inputs: Mapping[str, Any],
+    run: Run,
+    dynamic: bool | None,
+    found: list[torch.Tensor],
+    expected: list[torch.Tensor],
+) -> None:
+    """Raise Differs or TorchDiffers if results are further from float64 than those of eager."""
     if difference(found, expected) <= RELATIVE:
         return
     exact, theirs, named = reference(model, inputs, run, expected)
     own = difference(found, exact)
     if own > WORSE * theirs:
+        others = peers(model, inputs, run, dynamic)
+        far = any(other is None or is_far(other, exact, own / WORSE) for other in others)
+        raise (TorchDiffers if far else Differs)(f"{own:.1e} from {named} {theirs:.1e}")
+
+
+def peers(
+    model: torch.nn.Module, inputs: Mapping[str, Any], run: Run, dynamic: bool | None
+) -> Iterator[list[torch.Tensor] | None]:
+    """What torch.compile computes with TorchDynamo only, and with AOTAutograd; None: it raises."""
+    for backend in ("eager", "aot_eager"):
         torch.compiler.reset()
         other = copy.deepcopy(model)
-        peer = run(other, inputs, torch.compile(other, backend="aot_eager"))
-        kind = TorchDiffers if difference(peer, exact) > own / WORSE else Differs
-        raise kind(f"{own:.1e} from {named} {theirs:.1e}")
+        compiled = torch.compile(other, backend=backend, dynamic=dynamic)
+        try:
+            yield run(other, inputs, compiled)
+        except Exception:
+            yield None
+
+
+def is_far(found: list[torch.Tensor], exact: list[torch.Tensor], limit: float) -> bool:
+    try:
+        return difference(found, exact) > limit
+    except Differs:
+        return True
 
 
 def reference(
@@ -168,5 +248,6 @@ def _difference(one: torch.Tensor, other: torch.Tensor) -> float:
     return worst / max(scale, SMALLEST) if worst == worst else float("inf")
 
 
-def work(send: Callable[[Any], None], name: str, dtype: torch.dtype) -> None:
-    send(check_model(name, dtype))
+def work(send: Callable[[Any], None], name: str, dtype: torch.dtype, library: str) -> None:
+    for outcome in outcomes(name, dtype, library):
+        send(outcome)
