@@ -18,8 +18,8 @@ compiled with symbolic sizes, and evaluated with two batch sizes and, where the 
 two image sizes; *recompiles* means that the second size was compiled separately. Rates of dropout
 and stochastic depth are 0.
 
-`python -m tests.models --library NAME --page docs/models.md` makes this page from a file of
-results, and `--no-run --results FILE FILE` from several. A model is *not reached* if a generic
+`python -m tests.models --library NAME --results tests/models/found.jsonl --page docs/models.md`
+runs the models whose results are not in this file yet, and makes this page. A model is *not reached* if a generic
 small configuration of it does not run in eager mode, or if it is random. *torch differs* and
 *torch raises* mean that `torch.compile` has a fault with the backend `eager` or `aot_eager` too,
 without our compiler.
