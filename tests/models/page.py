@@ -19,10 +19,10 @@ two image sizes; *recompiles* means that the second size was compiled separately
 and stochastic depth are 0.
 
 `python -m tests.models --library NAME --results tests/models/found.jsonl --page docs/models.md`
-runs the models whose results are not in this file yet, and makes this page. A model is *not reached* if a generic
-small configuration of it does not run in eager mode, or if it is random. *torch differs* and
-*torch raises* mean that `torch.compile` has a fault with the backend `eager` or `aot_eager` too,
-without our compiler.
+runs the models whose results are not in this file yet, and makes this page. A model is *not
+reached* if a generic small configuration of it does not run in eager mode, or if it is random.
+*torch differs* and *torch raises* mean that `torch.compile` has a fault with the backend `eager` or
+`aot_eager` too, without our compiler.
 
 """
 KINDS = ("agrees", "differs", "torch differs", "raises", "torch raises", "not reached")
