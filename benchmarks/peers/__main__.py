@@ -20,13 +20,14 @@ import argparse
 import json
 import os
 import select
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,11 @@ class Lost(Exception):
 
 
 class Worker:
-    """The process of one system; `answer` is what it says about its first call."""
+    """The process of one system, and those that it starts.
+
+    They are stopped (SIGSTOP) after each answer, because some keep processors busy: threads that
+    wait actively for more work, and processes that import in the background.
+    """
 
     def __init__(self, system: str, work: Work, settings: Settings, folder: Path) -> None:
         self.path = folder / f"{system}.npy"
@@ -82,7 +87,7 @@ class Worker:
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
-            env=settings.environment,
+            env=settings.environment, start_new_session=True,
         )  # fmt: skip
         self.patience = settings.patience
 
@@ -98,6 +103,7 @@ class Worker:
             last = self.errors.read().strip().splitlines()[-1:]
             raise Lost(f"ended with {self.process.wait()}: {' '.join(last)[:200]}")
         answer: dict[str, Any] = json.loads(line)
+        self.signal(signal.SIGSTOP)
         if "failure" in answer:
             raise Lost(answer["failure"])
         return answer
@@ -105,15 +111,21 @@ class Worker:
     def calls(self, seconds: float) -> list[float]:
         """Let it run for so long; the seconds of each call."""
         assert self.process.stdin is not None
+        self.signal(signal.SIGCONT)
         self.process.stdin.write(f"{seconds}\n")
         self.process.stdin.flush()
         return list(self.read()["calls"])
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process and those that it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
 
     def __enter__(self) -> Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
+        self.signal(signal.SIGKILL)
         self.process.communicate()
         self.errors.close()
 

@@ -167,9 +167,12 @@ def test_threads_change_while_the_program_runs(counter, monkeypatch: pytest.Monk
         handle.lab_use_team(1 if k % 2 else -1)
         runs, parts = counter(40)
         assert runs == [1] * 40 and set(parts) == {8 if k % 2 else 2}
+    handle.lab_use_team(-1)
+    time.sleep(0.5)
     before = tasks()
     for k in range(100):
         handle.lab_use_team(1 if k % 2 else -1)
+    handle.lab_use_team(-1)
     end = time.monotonic() + 60
     while tasks() > before:  # the threads that keep libgomp's end
         assert time.monotonic() < end
@@ -214,6 +217,40 @@ def test_a_busy_machine_is_noticed(counter, monkeypatch: pytest.MonkeyPatch) -> 
     finally:
         for one in several:
             one.kill()
+
+
+DECISIONS = """
+#include "thread_team.h"
+#include <stdio.h>
+int main() {
+    double passed, rate;
+    Load watched;
+    while (scanf("%lf %lf", &passed, &rate) == 2) {
+        watched.decide(passed, rate);
+        putchar(is_busy() ? 'b' : 'q');
+    }
+}
+"""
+
+
+def test_libgomp_is_tried_again_less_and_less_often(tmp_path: Path) -> None:
+    """Each pair is (seconds of computing, how often threads were stopped in one of them)."""
+    program = tmp_path / "decisions.cpp"
+    program.write_text(DECISIONS)
+    (tmp_path / "thread_team.h").write_text(thread_team.source())
+    made = [find_toolchain().command[0], "-fopenmp", program, "-o", tmp_path / "decisions"]
+    subprocess.run(made, check=True)
+
+    def decided(*windows: tuple[float, float]) -> str:
+        given = "\n".join(f"{passed} {rate}" for passed, rate in windows)
+        return subprocess.run([tmp_path / "decisions"], input=given, text=True, check=True,
+                              capture_output=True).stdout  # fmt: skip
+
+    busy, quiet, start = (1, 200), (1, 20), (0.2, 200)
+    assert decided((0.2, 20), start, busy, quiet) == "qbbq"
+    assert decided(start, *[busy] * 4) == "bbbbq"  # a trial after 4 seconds
+    assert decided(start, *[busy] * 4, start, *[busy] * 8) == "bbbbqbbbbbbbbq"  # then after 8
+    assert decided(start, *[busy] * 4, quiet, start, *[busy] * 4) == "bbbbqqbbbbq"  # it was quiet
 
 
 def test_a_process_ends_while_its_threads_run(tmp_path: Path) -> None:

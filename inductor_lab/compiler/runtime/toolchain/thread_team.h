@@ -44,6 +44,7 @@ const int spins = 2000;  // some 50 microseconds: then a thread sleeps until the
 const size_t least_stack = 8 << 20;
 const double busy_rate = 70, quiet_rate = 50;  // times a second of computing that a thread is stopped
 const double busy_seconds = 0.2, quiet_seconds = 1;  // of computing, until the machine counts as such
+const double first_trial = 4, last_trial = 64;  // seconds of computing until libgomp is tried again
 
 thread_local unsigned part_number = 0, part_count = 0;
 
@@ -206,11 +207,13 @@ void set_busy(bool now) {
     else wake(changes, INT_MAX);
 }
 
-// Counts how often the system has stopped a thread of this process to run another one.
+// Counts how often the system has stopped a thread of this process to run another one.  With the team,
+// these can be two threads of the process: one of the team and one of libgomp.  So libgomp is tried
+// again after a while, which is twice as long each time that the machine still is busy.
 struct Load {
     std::atomic<bool> used{false};
     int64_t next = 0;  // when to look again, in milliseconds
-    double seconds = 0;
+    double seconds = 0, trial = first_trial, until_trial = first_trial;
     long stops = 0;
 
     void look() {
@@ -232,12 +235,23 @@ struct Load {
                             + 1e-6 * (all.ru_utime.tv_usec + all.ru_stime.tv_usec);
         const double passed = so_far - seconds, rate = (all.ru_nivcsw - stops) / passed;
         if (passed < (is_busy() ? quiet_seconds : busy_seconds)) return;
-        if (!wanted.load() && seconds) {
-            if (rate > busy_rate) set_busy(true);
-            if (rate < quiet_rate) set_busy(false);
-        }
+        if (!wanted.load() && seconds) decide(passed, rate);
         seconds = so_far;
         stops = all.ru_nivcsw;
+    }
+
+    // After `passed` seconds of computing, in which threads were stopped `rate` times a second.
+    void decide(double passed, double rate) {
+        if (!is_busy()) {
+            set_busy(rate > busy_rate);
+            if (!is_busy()) trial = first_trial;
+            until_trial = trial;
+        } else if (rate < quiet_rate) {
+            set_busy(false);
+        } else if ((until_trial -= passed) <= 0) {
+            trial = trial < last_trial ? 2 * trial : trial;
+            set_busy(false);
+        }
     }
 };
 
