@@ -71,6 +71,65 @@ static inline void lab_product(float* result, const float* a, int64_t down, int6
     }
 }
 
+//@ lab_pair_product
+// The same with pairs of bfloat16 that are next to each other along k, in one instruction each.
+#if defined(__AVX512BF16__) && defined(__AVX512F__) && defined(__GNUC__)
+#include <immintrin.h>
+#define LAB_PAIRS 1
+template <int R, int N>
+static void lab_pair_product_block(float* result, const uint32_t* a, int64_t down, int64_t across,
+                                   const uint32_t* b, int64_t depth, int64_t rows, const float* scale) {
+    constexpr int vectors = R / LAB_WIDTH < 2 ? 1 : 2;
+    for (int64_t r = 0; r < rows; r += vectors * LAB_WIDTH) {
+        __m512 sums[N][vectors] = {};
+        __m512i right[vectors];
+        for (int64_t k = 0; k < depth; k++) {
+            for (int v = 0; v < vectors; v++) right[v] = _mm512_loadu_si512(b + R * k + r + v * LAB_WIDTH);
+            for (int n = 0; n < N; n++) {
+                const __m512i left = _mm512_set1_epi32((int)a[down * n + across * k]);
+                for (int v = 0; v < vectors; v++) {
+                    sums[n][v] = _mm512_dpbf16_ps(sums[n][v], (__m512bh)left, (__m512bh)right[v]);
+                }
+            }
+        }
+        for (int v = 0; v < vectors; v++) {
+            const int64_t lane = r + v * LAB_WIDTH;
+            for (int n = 0; n < N; n++) {
+                float* place = result + R * n + lane;
+                if (scale) sums[n][v] += _mm512_loadu_ps(place) * _mm512_loadu_ps(scale + lane);
+                _mm512_storeu_ps(place, sums[n][v]);
+            }
+        }
+    }
+}
+template <int R>
+static inline void lab_pair_product(float* result, const uint32_t* a, int64_t down, int64_t across,
+                                    const uint32_t* b, int64_t count, int64_t depth, int64_t rows,
+                                    const float* scale) {
+    int64_t n = 0;
+    for (; n + 8 <= count; n += 8) {
+        lab_pair_product_block<R, 8>(result + R * n, a + down * n, down, across, b, depth, rows, scale);
+    }
+    for (; n < count; n++) {
+        lab_pair_product_block<R, 1>(result + R * n, a + down * n, down, across, b, depth, rows, scale);
+    }
+}
+// pairs[r] = (low[r], high[r]), rounded to bfloat16
+static inline void lab_rounded_pairs(uint32_t* pairs, const float* low, const float* high, int64_t count) {
+    for (int64_t r = 0; r < count; r += LAB_WIDTH) {
+        const __m512i a = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(low + r)));
+        const __m512i b = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(high + r)));
+        _mm512_storeu_si512(pairs + r, _mm512_or_si512(a, _mm512_slli_epi32(b, 16)));
+    }
+}
+#else
+#define LAB_PAIRS 0
+#endif
+
+//@ lab_is_bfloat16
+template <class T> constexpr bool lab_is_bfloat16 = false;
+template <> constexpr bool lab_is_bfloat16<lab_bfloat16> = true;
+
 //@ lab_exp_below
 // exp(x) for x <= 0 (and NaN), which needs no care about overflow.  Subnormal results become 0.
 static inline float lab_exp_below(float x) {
@@ -94,6 +153,12 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
     alignas(64) float sums[E * R] = {};
     alignas(64) float largest[R], total[R], shrink[R];
     alignas(64) float wide[sizeof(T) < 4 ? (C > R ? C : R) * (D > E ? D : E) : 1];
+    // Products of bfloat16 numbers: pairs along the index that is summed over.
+    static constexpr bool paired = LAB_PAIRS && lab_is_bfloat16<T> && D % 2 == 0;
+    alignas(64) uint32_t query_pairs[paired ? D / 2 * R : 1];
+    alignas(64) uint32_t key_pairs[paired ? C * D / 2 : 1];
+    alignas(64) uint32_t weight_pairs[paired ? C / 2 * R : 1];
+    alignas(64) uint32_t value_pairs[paired ? C / 2 * E : 1];
 
     lab_flash(int64_t b, int64_t h, int64_t first, int64_t beyond)
         : places{b, h, first, 0, beyond - 1, 0}, rows(beyond - first < R ? beyond - first : R) {
@@ -101,6 +166,12 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
         for (int r = 0; r < R; r++) largest[r] = -lab_inff, total[r] = 0;
     }
     void look(const T* query, int64_t down, int64_t across) {
+        if constexpr (paired) {
+            if (rows < R) memset(query_pairs, 0, sizeof(query_pairs));
+            columns = rows;
+            const uint32_t* from = pairs(query, down, across);
+            return lab_transpose(query_pairs, R, from, down, rows, D / 2);
+        }
         if (rows < R) memset(queries, 0, sizeof(queries));
         columns = rows;
         const float* from = floats(query, down, across, D);
@@ -113,6 +184,10 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
     void products(const T* key, int64_t down, int64_t across, int64_t first, int64_t beyond) {
         columns = beyond - first < C ? beyond - first : C;
         places[3] = first, places[5] = beyond - 1;
+        if constexpr (paired) {
+            const uint32_t* keys = pairs(key + down * first, down, across);
+            return lab_pair_product<R>(scores, keys, down, 1, query_pairs, columns, D / 2, rows, nullptr);
+        }
         const float* keys = floats(key + down * first, down, across, D);
         lab_product<R>(scores, keys, down, across, queries, columns, D, rows, nullptr);
     }
@@ -142,6 +217,23 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
         }
         #pragma omp simd
         for (int64_t r = 0; r < lanes; r++) total[r] = total[r] * shrink[r] + part[r];
+        if constexpr (paired) {
+            value += down * places[3];
+            for (int64_t c = 0; c < columns; c += 2) {
+                const bool last = c + 1 == columns;
+                const T *low = value + down * c, *high = low + (last ? 0 : down);
+                const uint32_t kept = last ? 0 : 0xffffffffu;
+                #pragma omp simd
+                for (int64_t e = 0; e < E; e++) {
+                    value_pairs[E * (c / 2) + e] = (uint32_t)(uint16_t)low[across * e]
+                                                 | ((uint32_t)(uint16_t)high[across * e] << 16 & kept);
+                }
+                if (last) memset(scores + R * columns, 0, R * sizeof(float));
+                lab_rounded_pairs(weight_pairs + R * (c / 2), scores + R * c, scores + R * (c + 1), lanes);
+            }
+            return lab_pair_product<R>(sums, value_pairs, 1, E, weight_pairs, E, (columns + 1) / 2, rows,
+                                       shrink);
+        }
         const float* values = floats(value + down * places[3], down, across, E);
         lab_product<R>(sums, values, across, down, scores, E, columns, rows, shrink);
     }
@@ -174,6 +266,18 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
             logs[logs_down * r] = (shift + lab_log<float>(total[r])) * 1.44269504f;
             tops[tops_down * r] = largest[r] * 1.44269504f;
         }
+    }
+    // Rows (there are `columns`) as pairs, in place or copied; `down` becomes a number of pairs.
+    const uint32_t* pairs(const T* from, int64_t& down, int64_t across) {
+        if (across == 1 && down % 2 == 0 && (uintptr_t)from % 4 == 0) {
+            down /= 2;
+            return (const uint32_t*)from;
+        }
+        T* copy = (T*)key_pairs;
+        for (int64_t c = 0; c < columns; c++)
+            for (int d = 0; d < D; d++) copy[D * c + d] = from[down * c + across * d];
+        down = D / 2;
+        return key_pairs;
     }
     // Converts rows (there are `columns`) to float; updates their strides.
     const float* floats(const float* from, int64_t&, int64_t&, int) { return from; }
