@@ -23,7 +23,9 @@ def agree(forward, wanted) -> None:
         program_with_numpy(forward.loops, arrays), schedule_with_numpy(forward.schedule, arrays)
     ):  # fmt: skip
         for one, other in zip(found, results, strict=True):
-            torch.testing.assert_close(torch.tensor(one), other)
+            largest = float(other.double().abs().max())  # NumPy sums a product in another order
+            torch.testing.assert_close(torch.tensor(one), other, rtol=1.3e-6,
+                                       atol=max(1e-5, 2e-6 * largest))  # fmt: skip
 
 
 @pytest.mark.parametrize("function", SIX, ids=lambda function: function.__name__)
