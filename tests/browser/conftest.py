@@ -158,6 +158,7 @@ def opened_notebook(
     write_notebook(cells, folder / name)
     page = browser.new_context(viewport={"width": 1500, "height": 1000}).new_page()
     page.set_default_timeout(180_000)
+    page.add_locator_handler(page.locator(".jp-Dialog"), accepted)
     page.goto(f"{address}/{place}/{name}")
     page.click(".jp-Cell >> nth=0")
     page.wait_for_selector('.jp-NotebookPanel-toolbar [data-status="idle"]', state="attached")
@@ -169,7 +170,14 @@ def opened_notebook(
             break
         page.click(".jp-Cell >> nth=0")
     page.wait_for_selector(f"{prompt}:has-text('[1]')")
+    page.remove_locator_handler(page.locator(".jp-Dialog"))
     return page
+
+
+def accepted(dialog: Any) -> None:
+    """JupyterLab asks for a kernel, for instance, if the server is slow on a busy machine."""
+    print(dialog.inner_text())
+    dialog.locator(".jp-mod-accept").click()
 
 
 def write_notebook(cells: Sequence[str], path: Path) -> None:

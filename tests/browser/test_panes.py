@@ -81,8 +81,8 @@ def test_only_lines_between_visible_panes_are_shown(report: Path, open_page, wid
 
 def test_a_graph_stays_in_the_middle_of_its_pane_in_presentation_mode(report, open_page) -> None:
     page = open_page(report, width=2200).page
-    assert abs(page.evaluate(OFF_CENTRE)) < 0.05
+    page.wait_for_function(f"Math.abs(({OFF_CENTRE})()) < 0.05")
     page.keyboard.press("P")
     page.wait_for_function("document.querySelector('.presenting') !== null")
     page.evaluate(NEXT_FRAMES)
-    assert abs(page.evaluate(OFF_CENTRE)) < 0.05
+    page.wait_for_function(f"Math.abs(({OFF_CENTRE})()) < 0.05")
