@@ -11,6 +11,26 @@ import torch
 from inductor_lab.debug.judge import serve_candidate
 from inductor_lab.debug.judge.timing_memory import StagedMemory
 
+KNOWS_PREPARED_CALLS = """
+import sys
+served = sys.modules["inductor_lab.debug.judge.serve_candidate"]
+prepare = served.prepare
+early = {}
+def ahead(request):
+    prepare(request)
+    for number, ((args, kwargs), targets) in enumerate(served._SHARED.prepared):
+        early[number] = right(args[0])
+served.prepare = ahead
+def candidate(x):
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "timed_calls" and "number" in frame.f_locals:
+            return early[frame.f_locals["number"] - 1]
+        frame = frame.f_back
+    return right(x)
+"""
+"""Computes from the inputs that the process has prepared, before the clock starts."""
+
 
 class FileMemory(StagedMemory):
     """A file without a name, which other processes get as a descriptor.

@@ -22,30 +22,12 @@ from inductor_lab.debug.untrusted.fresh import Fresh
 from inductor_lab.debug.untrusted.remote import Process
 from tests.judge import candidates, exploits, more_exploits
 from tests.judge.exploits import HEAD
-from tests.judge.staged import FileMemory
+from tests.judge.staged import KNOWS_PREPARED_CALLS, FileMemory
 
 pytestmark = pytest.mark.skipif(not confinable(), reason="no Landlock on this machine")
 SLEEPS = "import time\ndef candidate(x):\n    time.sleep(0.03)\n    return right(x)\n"
 CLASSES = "inductor_lab.debug.judge.serve_candidate:CLASSES"
 BYTES = 1 << 24
-KNOWS_PREPARED_CALLS = """
-import sys
-served = sys.modules["inductor_lab.debug.judge.serve_candidate"]
-prepare = served.prepare
-early = {}
-def ahead(request):
-    prepare(request)
-    for number, ((args, kwargs), targets) in enumerate(served._SHARED.prepared):
-        early[number] = right(args[0])
-served.prepare = ahead
-def candidate(x):
-    frame = sys._getframe(1)
-    while frame is not None:
-        if frame.f_code.co_name == "timed_calls" and "number" in frame.f_locals:
-            return early[frame.f_locals["number"] - 1]
-        frame = frame.f_back
-    return right(x)
-"""
 FAST = {
     **{name: exploits.FAST[name] for name in (
         "computes_only_if_it_is_not_timed", "float16_if_it_is_timed",

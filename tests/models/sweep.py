@@ -14,11 +14,10 @@ from typing import Any
 
 import torch
 from torch._dynamo.utils import counters
-from torch.utils._pytree import tree_map_only
 
 import inductor_lab as lab
 from tests.models.compare import loss_of, tensors
-from tests.models.sources import Example, module_of
+from tests.models.sources import Example, as_dtype, module_of
 
 RELATIVE = 1e-3
 """A larger difference, relative to the largest value of a tensor, is judged by float64."""
@@ -217,8 +216,7 @@ def reference(
     If a model does not run in float64, the error of eager mode is its change when each weight
     changes by a rounding.
     """
-    wide = tree_map_only(torch.Tensor, lambda x: x.double() if x.is_floating_point() else x,
-                         dict(inputs))  # fmt: skip
+    wide = as_dtype(dict(inputs), torch.float64)
     try:
         exact = run(copy.deepcopy(model).double(), wide)
         return exact, difference(eager, exact), "float64, eager"
