@@ -4,8 +4,10 @@
 //@ lab_product
 // result[n][r] = sum over k of a[down * n + across * k] * b[k][r], for n < count, k < depth and at
 // least the first `rows` numbers r.  If `scale` is given, the old result[n][r] * scale[r] is added.
-// Blocks of the result stay in registers.
+// Blocks of the result stay in registers.  A number can be a pair of bfloat16 that are next to each
+// other along k (uint32_t): one instruction multiplies the pairs and adds both products.
 #include <string.h>
+#include <type_traits>
 #if defined(__AVX512F__) && defined(__GNUC__)
 #define LAB_WIDTH 16
 #elif defined(__AVX__) && defined(__GNUC__)
@@ -19,7 +21,13 @@ typedef float lab_vector __attribute__((vector_size(4 * LAB_WIDTH)));
 #define LAB_WIDTH 1
 typedef float lab_vector;
 #endif
-static inline lab_vector lab_vector_at(const float* place) {
+#if defined(__AVX512BF16__) && defined(__AVX512F__) && defined(__GNUC__)
+#include <immintrin.h>
+#define LAB_PAIRS 1
+#else
+#define LAB_PAIRS 0
+#endif
+template <class A> static inline lab_vector lab_vector_at(const A* place) {
     lab_vector found;
     memcpy(&found, place, sizeof(found));
     return found;
@@ -29,9 +37,9 @@ static inline lab_vector lab_vector_at(const float* place) {
 #else
 #define lab_contracted
 #endif
-template <int R, int N>
-lab_contracted static void lab_product_block(float* result, const float* a, int64_t down, int64_t across,
-                                             const float* b, int64_t depth, int64_t rows,
+template <int R, int N, class A>
+lab_contracted static void lab_product_block(float* result, const A* a, int64_t down, int64_t across,
+                                             const A* b, int64_t depth, int64_t rows,
                                              const float* scale) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
@@ -42,8 +50,17 @@ lab_contracted static void lab_product_block(float* result, const float* a, int6
         for (int64_t k = 0; k < depth; k++) {
             for (int v = 0; v < vectors; v++) right[v] = lab_vector_at(b + R * k + r + v * LAB_WIDTH);
             for (int n = 0; n < N; n++) {
-                const float left = a[down * n + across * k];
-                for (int v = 0; v < vectors; v++) sums[n][v] += left * right[v];
+                const A left = a[down * n + across * k];
+                for (int v = 0; v < vectors; v++) {
+#if LAB_PAIRS
+                    if constexpr (!std::is_same<A, float>::value) {
+                        const __m512i pair = _mm512_set1_epi32((int)left);
+                        sums[n][v] = (lab_vector)_mm512_dpbf16_ps((__m512)sums[n][v], (__m512bh)pair,
+                                                                  (__m512bh)right[v]);
+                    } else
+#endif
+                    sums[n][v] += left * right[v];
+                }
             }
         }
         for (int v = 0; v < vectors; v++) {
@@ -57,9 +74,9 @@ lab_contracted static void lab_product_block(float* result, const float* a, int6
         }
     }
 }
-template <int R>
-static inline void lab_product(float* result, const float* a, int64_t down, int64_t across,
-                               const float* b, int64_t count, int64_t depth, int64_t rows,
+template <int R, class A>
+static inline void lab_product(float* result, const A* a, int64_t down, int64_t across,
+                               const A* b, int64_t count, int64_t depth, int64_t rows,
                                const float* scale) {
     constexpr int block = LAB_WIDTH == 16 ? 8 : 4;
     int64_t n = 0;
@@ -71,49 +88,8 @@ static inline void lab_product(float* result, const float* a, int64_t down, int6
     }
 }
 
-//@ lab_pair_product
-// The same with pairs of bfloat16 that are next to each other along k, in one instruction each.
-#if defined(__AVX512BF16__) && defined(__AVX512F__) && defined(__GNUC__)
-#include <immintrin.h>
-#define LAB_PAIRS 1
-template <int R, int N>
-static void lab_pair_product_block(float* result, const uint32_t* a, int64_t down, int64_t across,
-                                   const uint32_t* b, int64_t depth, int64_t rows, const float* scale) {
-    constexpr int vectors = R / LAB_WIDTH < 2 ? 1 : 2;
-    for (int64_t r = 0; r < rows; r += vectors * LAB_WIDTH) {
-        __m512 sums[N][vectors] = {};
-        __m512i right[vectors];
-        for (int64_t k = 0; k < depth; k++) {
-            for (int v = 0; v < vectors; v++) right[v] = _mm512_loadu_si512(b + R * k + r + v * LAB_WIDTH);
-            for (int n = 0; n < N; n++) {
-                const __m512i left = _mm512_set1_epi32((int)a[down * n + across * k]);
-                for (int v = 0; v < vectors; v++) {
-                    sums[n][v] = _mm512_dpbf16_ps(sums[n][v], (__m512bh)left, (__m512bh)right[v]);
-                }
-            }
-        }
-        for (int v = 0; v < vectors; v++) {
-            const int64_t lane = r + v * LAB_WIDTH;
-            for (int n = 0; n < N; n++) {
-                float* place = result + R * n + lane;
-                if (scale) sums[n][v] += _mm512_loadu_ps(place) * _mm512_loadu_ps(scale + lane);
-                _mm512_storeu_ps(place, sums[n][v]);
-            }
-        }
-    }
-}
-template <int R>
-static inline void lab_pair_product(float* result, const uint32_t* a, int64_t down, int64_t across,
-                                    const uint32_t* b, int64_t count, int64_t depth, int64_t rows,
-                                    const float* scale) {
-    int64_t n = 0;
-    for (; n + 8 <= count; n += 8) {
-        lab_pair_product_block<R, 8>(result + R * n, a + down * n, down, across, b, depth, rows, scale);
-    }
-    for (; n < count; n++) {
-        lab_pair_product_block<R, 1>(result + R * n, a + down * n, down, across, b, depth, rows, scale);
-    }
-}
+//@ lab_rounded_pairs
+#if LAB_PAIRS
 // pairs[r] = (low[r], high[r]), rounded to bfloat16
 static inline void lab_rounded_pairs(uint32_t* pairs, const float* low, const float* high, int64_t count) {
     for (int64_t r = 0; r < count; r += LAB_WIDTH) {
@@ -122,8 +98,6 @@ static inline void lab_rounded_pairs(uint32_t* pairs, const float* low, const fl
         _mm512_storeu_si512(pairs + r, _mm512_or_si512(a, _mm512_slli_epi32(b, 16)));
     }
 }
-#else
-#define LAB_PAIRS 0
 #endif
 
 //@ lab_is_bfloat16
@@ -186,7 +160,7 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
         places[3] = first, places[5] = beyond - 1;
         if constexpr (paired) {
             const uint32_t* keys = pairs(key + down * first, down, across);
-            return lab_pair_product<R>(scores, keys, down, 1, query_pairs, columns, D / 2, rows, nullptr);
+            return lab_product<R>(scores, keys, down, 1, query_pairs, columns, D / 2, rows, nullptr);
         }
         const float* keys = floats(key + down * first, down, across, D);
         lab_product<R>(scores, keys, down, across, queries, columns, D, rows, nullptr);
@@ -231,7 +205,7 @@ template <class T, int R, int C, int D, int E> struct lab_flash {
                 if (last) memset(scores + R * columns, 0, R * sizeof(float));
                 lab_rounded_pairs(weight_pairs + R * (c / 2), scores + R * c, scores + R * (c + 1), lanes);
             }
-            return lab_pair_product<R>(sums, value_pairs, 1, E, weight_pairs, E, (columns + 1) / 2, rows,
+            return lab_product<R>(sums, value_pairs, 1, E, weight_pairs, E, (columns + 1) / 2, rows,
                                        shrink);
         }
         const float* values = floats(value + down * places[3], down, across, E);
