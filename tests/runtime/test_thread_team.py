@@ -221,36 +221,82 @@ def test_a_busy_machine_is_noticed(counter, monkeypatch: pytest.MonkeyPatch) -> 
 
 DECISIONS = """
 #include "thread_team.h"
-#include <stdio.h>
 int main() {
-    double passed, rate;
+    double passed, rate, others;
     Load watched;
-    while (scanf("%lf %lf", &passed, &rate) == 2) {
-        watched.decide(passed, rate);
+    while (scanf("%lf %lf %lf", &passed, &rate, &others) == 3) {
+        watched.decide(passed, rate, others);
         putchar(is_busy() ? 'b' : 'q');
     }
 }
 """
+OTHERS = """
+#include "thread_team.h"
+int main() {
+    const Processors before = Processors::now();
+    timespec began, ended;
+    clock_gettime(CLOCK_MONOTONIC, &began);
+    rusage used;
+    do getrusage(RUSAGE_SELF, &used); while (used.ru_utime.tv_sec + used.ru_stime.tv_sec < 1);
+    const double seconds = used.ru_utime.tv_sec + used.ru_stime.tv_sec
+                         + 1e-6 * (used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    const double passed = ended.tv_sec - began.tv_sec + 1e-9 * (ended.tv_nsec - began.tv_nsec);
+    printf("%f %f", Processors::now().others_since(before, seconds), seconds / passed);
+}
+"""
 
 
-def test_libgomp_is_tried_again_less_and_less_often(tmp_path: Path) -> None:
-    """Each pair is (seconds of computing, how often threads were stopped in one of them)."""
-    program = tmp_path / "decisions.cpp"
-    program.write_text(DECISIONS)
-    (tmp_path / "thread_team.h").write_text(thread_team.source())
-    made = [find_toolchain().command[0], "-fopenmp", program, "-o", tmp_path / "decisions"]
+def built(text: str, folder: Path) -> Path:
+    """The program of a text that includes thread_team.h."""
+    (folder / "main.cpp").write_text(text)
+    (folder / "thread_team.h").write_text(thread_team.source())
+    made = [find_toolchain().command[0], "-fopenmp", folder / "main.cpp", "-o", folder / "main"]
     subprocess.run(made, check=True)
+    return folder / "main"
 
-    def decided(*windows: tuple[float, float]) -> str:
-        given = "\n".join(f"{passed} {rate}" for passed, rate in windows)
-        return subprocess.run([tmp_path / "decisions"], input=given, text=True, check=True,
+
+def test_when_the_threads_change(tmp_path: Path) -> None:
+    """(seconds of computing, how often threads were stopped in one of them, other programs' use)"""
+    program = built(DECISIONS, tmp_path)
+
+    def decided(*windows: tuple[float, float, float]) -> str:
+        given = "\n".join(" ".join(map(str, window)) for window in windows)
+        return subprocess.run([program], input=given, text=True, check=True,
                               capture_output=True).stdout  # fmt: skip
 
-    busy, quiet, start = (1, 200), (1, 20), (0.2, 200)
-    assert decided((0.2, 20), start, busy, quiet) == "qbbq"
-    assert decided(start, *[busy] * 4) == "bbbbq"  # a trial after 4 seconds
-    assert decided(start, *[busy] * 4, start, *[busy] * 8) == "bbbbqbbbbbbbbq"  # then after 8
-    assert decided(start, *[busy] * 4, quiet, start, *[busy] * 4) == "bbbbqqbbbbq"  # it was quiet
+    busy, quiet, start = (1, 200, 0.9), (1, 20, 0.9), (0.2, 200, 0.9)
+    alone = (1, 200, 0.05)  # threads of this process stop each other
+    assert decided((0.2, 20, 0.9), start, busy, quiet) == "qbbq"
+    assert decided(start, *[busy] * 200) == "b" * 201
+    assert decided(start, busy, busy, alone) == "bbbq"
+    assert decided(start, alone, start, alone, alone) == "bqbbq"  # a trial after 1 s, then after 2
+    assert decided(start, alone, quiet, start, alone) == "bqqbq"  # it was quiet
+
+
+def test_what_other_programs_use(tmp_path: Path) -> None:
+    """A program on another processor is counted; this process is not."""
+    allowed = sorted(os.sched_getaffinity(0))[:2]
+    if len(allowed) < 2:
+        pytest.skip("needs two processors")
+    program = built(OTHERS, tmp_path)
+
+    def used(processors: list[int]) -> tuple[float, float]:
+        """How many processors others used, and this program."""
+        run = ["taskset", "-c", ",".join(map(str, processors)), program]
+        found = subprocess.run(run, text=True, check=True, capture_output=True).stdout.split()
+        return float(found[0]), float(found[1])
+
+    spin = ["taskset", "-c", str(allowed[1]), sys.executable, "-c", "while True: pass"]
+    with subprocess.Popen(spin) as other:
+        try:
+            time.sleep(0.2)
+            others, own = used(allowed)
+            assert 0.7 < others <= 2 - own + 0.1
+            others, own = used(allowed[:1])
+            assert others <= 1 - own + 0.1
+        finally:
+            other.kill()
 
 
 def test_a_process_ends_while_its_threads_run(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 #include <linux/futex.h>
@@ -44,7 +45,8 @@ const int spins = 2000;  // some 50 microseconds: then a thread sleeps until the
 const size_t least_stack = 8 << 20;
 const double busy_rate = 70, quiet_rate = 50;  // times a second of computing that a thread is stopped
 const double busy_seconds = 0.2, quiet_seconds = 1;  // of computing, until the machine counts as such
-const double first_trial = 4, last_trial = 64;  // seconds of computing until libgomp is tried again
+const double others_share = 0.25;  // of a processor that other programs use if the machine is busy
+const double first_trial = 1, last_trial = 64;  // seconds of computing until libgomp is tried again
 
 thread_local unsigned part_number = 0, part_count = 0;
 
@@ -207,14 +209,48 @@ void set_busy(bool now) {
     else wake(changes, INT_MAX);
 }
 
-// Counts how often the system has stopped a thread of this process to run another one.  With the team,
-// these can be two threads of the process: one of the team and one of libgomp.  So libgomp is tried
-// again after a while, which is twice as long each time that the machine still is busy.
+// Clock ticks of the processors that this process may use, since the system started.
+struct Processors {
+    double all = 0, idle = 0, count = 0;
+
+    static Processors now() {
+        Processors found;
+        cpu_set_t allowed;
+        FILE* file = sched_getaffinity(getpid(), sizeof allowed, &allowed) ? nullptr : fopen("/proc/stat", "re");
+        char line[512];
+        while (file && fgets(line, sizeof line, file)) {
+            int cpu;
+            double t[8] = {};  // user, nice, system, idle, waiting for disks, interrupts (2), stolen
+            if (sscanf(line, "cpu%d %lf %lf %lf %lf %lf %lf %lf %lf",
+                       &cpu, &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) < 5
+                || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed)) continue;
+            for (double ticks : t) found.all += ticks;
+            found.idle += t[3] + t[4];
+            found.count++;
+        }
+        if (file) fclose(file);
+        return found;
+    }
+
+    // How many processors other programs have used since `before`; this one computed for `seconds`.
+    // 0 if the system does not say it.
+    double others_since(const Processors& before, double seconds) const {
+        const double passed = (all - before.all) / count;
+        if (!(passed > 0) || before.count != count) return 0;
+        return (passed * count - (idle - before.idle) - seconds * sysconf(_SC_CLK_TCK)) / passed;
+    }
+};
+
+// Decides if the machine is busy, by how often the system has stopped a thread of this process to run
+// another one.  With the team, these can be two threads of the process: one of the team and one of
+// libgomp.  So libgomp is tried again after a while if other programs use little; if threads are
+// stopped again, then after twice as long.
 struct Load {
     std::atomic<bool> used{false};
     int64_t next = 0;  // when to look again, in milliseconds
     double seconds = 0, trial = first_trial, until_trial = first_trial;
     long stops = 0;
+    Processors processors;
 
     void look() {
         timespec now;
@@ -235,20 +271,25 @@ struct Load {
                             + 1e-6 * (all.ru_utime.tv_usec + all.ru_stime.tv_usec);
         const double passed = so_far - seconds, rate = (all.ru_nivcsw - stops) / passed;
         if (passed < (is_busy() ? quiet_seconds : busy_seconds)) return;
-        if (!wanted.load() && seconds) decide(passed, rate);
+        if (!wanted.load() && seconds) {
+            const double others = is_busy() ? Processors::now().others_since(processors, passed) : 0;
+            decide(passed, rate, others);
+            if (is_busy()) processors = Processors::now();
+        }
         seconds = so_far;
         stops = all.ru_nivcsw;
     }
 
-    // After `passed` seconds of computing, in which threads were stopped `rate` times a second.
-    void decide(double passed, double rate) {
+    // After `passed` seconds of computing, in which threads were stopped `rate` times a second, and
+    // other programs used `others` processors.
+    void decide(double passed, double rate, double others) {
         if (!is_busy()) {
             set_busy(rate > busy_rate);
             if (!is_busy()) trial = first_trial;
             until_trial = trial;
         } else if (rate < quiet_rate) {
             set_busy(false);
-        } else if ((until_trial -= passed) <= 0) {
+        } else if (others < others_share && (until_trial -= passed) <= 0) {
             trial = trial < last_trial ? 2 * trial : trial;
             set_busy(false);
         }
