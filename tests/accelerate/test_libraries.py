@@ -131,7 +131,7 @@ def test_times_of_a_busy_machine_are_not_stored(
     def product() -> None:
         time.sleep(0.02 if busy and next(turns) % 3 else 0.002)
 
-    ways = {"ATen": product, "oneDNN": product}
+    ways = {"ATen": matmul.Candidate(product), "oneDNN": matmul.Candidate(product)}
     asked = []
     monkeypatch.setattr(matmul, "candidates_of", lambda product: asked.append(product) or ways)
     real = matmul.interleaved_times

@@ -2,8 +2,9 @@
 
 ATen calls MKL for float32 products.  On some CPUs, oneDNN, which torch also includes, is twice as
 fast.  Both are faster with a packed weight (`accelerate/packing.py`).  All candidates are timed on
-matrices of the given sizes.  The result is stored in the user's cache directory, for this CPU,
-number of threads and torch version.
+matrices of the given sizes; a weight is read from memory, as in a model (`accelerate/evict.py`).
+The result is stored in the user's cache directory, for this CPU, number of threads and torch
+version.
 
 Inductor: `fx_passes/mkldnn_fusion.py`, which decides by rules and packs frozen weights, and
 `select_algorithm.py`, which measures templates.
@@ -22,6 +23,7 @@ from typing import TypeAlias
 
 import torch
 
+from inductor_lab.compiler.accelerate.evict import evict
 from inductor_lab.compiler.accelerate.packing import LIBRARIES, LINEAR, aten, onednn
 from inductor_lab.compiler.base.errors import CacheRefused
 from inductor_lab.compiler.base.options import Options
@@ -66,6 +68,13 @@ class Unsteady(Exception):
     def __init__(self, seconds: dict[str, float]) -> None:
         self.seconds = seconds
 
+
+@dataclass(frozen=True)
+class Candidate:
+    """One implementation of a product: a call, and the weight that it reads from memory."""
+
+    run: Callable[[], object]
+    weight: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -208,7 +217,7 @@ def question_of(op: str, product: Product) -> Question:
     dtype = str(product.dtype).removeprefix("torch.")
     kind = "matmul" if product.weight is None else f"matmul packed {' '.join(LIBRARIES)}"
     where = (str(torch.get_num_threads()), str(torch.__version__), cpu_identity())
-    return (kind, "steady", op.split(".")[1], dtype, shape, *where)
+    return (kind, "from memory", op.split(".")[1], dtype, shape, *where)
 
 
 def measured(question: Question, product: Product, cache: bool = True) -> Choice:
@@ -247,34 +256,38 @@ def timed(product: Product) -> dict[str, float]:
     raise Unsteady(best)
 
 
-def interleaved_times(candidates: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
+def interleaved_times(candidates: Mapping[str, Candidate]) -> dict[str, list[float]]:
     """Return the seconds of several calls of each candidate, interleaved."""
-    took: dict[str, list[float]] = {candidate: [] for candidate in candidates}
+    took: dict[str, list[float]] = {name: [] for name in candidates}
     begin = time.perf_counter()
     for number in range(ROUNDS.stop):
-        for candidate, run in candidates.items():
+        for name, candidate in candidates.items():
+            if candidate.weight is not None:
+                evict(candidate.weight)
             start = time.perf_counter()
-            run()
-            if number:  # the first call has cold caches
-                took[candidate].append(time.perf_counter() - start)
+            candidate.run()
+            if number:  # the first call prepares what the library needs
+                took[name].append(time.perf_counter() - start)
         if number in ROUNDS and time.perf_counter() - begin > SECONDS:
             break
     return took
 
 
-def candidates_of(product: Product) -> dict[str, Callable[[], torch.Tensor]]:
+def candidates_of(product: Product) -> dict[str, Candidate]:
     """Return all implementations of a product, on random matrices."""
     a, b = (_random(view.layout, product.dtype) for view in (product.a, product.b))
     bias = None if product.bias is None else _random(product.bias.layout, product.dtype)
     weight = b.t()
-    candidates: dict[str, Callable[[], torch.Tensor]] = {
-        "ATen": partial(aten, a, weight, bias),
-        "oneDNN": partial(onednn, a, weight, weight, bias),
+    read = None if product.weight is None else weight
+    candidates = {
+        "ATen": Candidate(partial(aten, a, weight, bias), read),
+        "oneDNN": Candidate(partial(onednn, a, weight, weight, bias), read),
     }
     for name, library in LIBRARIES.items():
         if product.weight is not None and library.knows(product.dtype):
             packed = library.pack(weight.contiguous(), len(a))
-            candidates[f"{name} packed"] = partial(library.multiply, a, packed, weight, bias)
+            run = partial(library.multiply, a, packed, weight, bias)
+            candidates[f"{name} packed"] = Candidate(run, packed)
     return candidates
 
 

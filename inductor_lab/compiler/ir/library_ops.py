@@ -23,6 +23,12 @@ mkl_linear = optional("torch.ops.mkl._mkl_linear")
 pack_for_mkl = optional("torch.ops.mkl._mkl_reorder_linear_weight")
 """`pack_for_mkl(weight, rows)`: the same for MKL."""
 
+packed_address = optional("torch.ops.mkldnn.data_ptr")
+"""`packed_address(packed)`: the address of a weight that oneDNN or MKL packed."""
+
+packed_bytes = optional("torch.ops.mkldnn._nbytes")
+"""`packed_bytes(packed)`: the number of its bytes."""
+
 onednn_convolution = optional("torch.ops.mkldnn._convolution_pointwise")
 """`onednn_convolution(x, weight, bias, padding, stride, dilation, groups, activation, ...)`."""
 

@@ -7,7 +7,8 @@
 //             panel: k          One task is a panel and a block of rows of x.  Threads take tasks when
 //             columns           they are free, so a thread that shares its processor gets fewer.
 //      x    [ k ........ ]      A part of the panel, `depth` deep, stays in the cache while all tiles
-//    rows   [ tile       ]      of the block are computed with it.
+//    rows   [ tile       ]      of the block are computed with it.  At the same time the next part is
+//                               fetched from memory: in a call, a model reads each weight only once.
 
 //@ lab_tiles_of_floats
 // What a tile does with float32.  `known` says whether this processor has vectors for it.
@@ -123,6 +124,25 @@ static inline void lab_pack_weight(const typename T::element* weight, typename T
     }
 }
 
+//@ lab_ahead
+// Memory that is fetched during several tiles: `bytes` of it each time that `every` k are done.
+struct lab_ahead {
+    enum { every = 16, line = 64 };
+    const char* from;
+    int64_t bytes;
+
+    // `all` bytes, in equal parts over `tiles` that are `deep`.
+    lab_ahead(const void* from, int64_t all, int64_t tiles, int64_t deep) : from((const char*)from) {
+        const int64_t times = tiles * ((deep + every - 1) / every);
+        bytes = (all + times * line - 1) / (times * line) * line;
+    }
+    inline void at(int64_t k) {
+        if (k % every) return;
+        lab_fetch(from, bytes);
+        from += bytes;
+    }
+};
+
 //@ lab_product_tile
 // out[row][column] = begin[column] + x[row] panel[column]; `out` is added to it if there is `more`
 // in it.  So a long sum is one of shorter sums, which are more exact.
@@ -130,13 +150,14 @@ template <class T, int rows>
 static inline void lab_product_tile(const typename T::element* x, int64_t x_stride,
                                     const typename T::element* panel, int64_t K, bool more,
                                     const float* begin, typename T::element* out,
-                                    int64_t out_stride) {
+                                    int64_t out_stride, lab_ahead& ahead) {
     enum { lanes = T::lanes, vectors = T::vectors, step = T::step };
     typename T::vector sums[rows][vectors];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++)
             sums[r][v] = T::sums(begin + v * lanes);
     for (int64_t k = 0; k < K; k += step) {
+        ahead.at(k);
         typename T::vector across[vectors];
         for (int v = 0; v < vectors; v++)
             across[v] = T::load(panel + (k / step * vectors + v) * lanes * step);
@@ -155,13 +176,13 @@ static inline void lab_product_tile(const typename T::element* x, int64_t x_stri
 //@ lab_product_rows
 // A tile of `count` rows, at most `rows`.
 template <class T, int rows> struct lab_product_rows {
-    template <class... Arguments> static inline void tile(int64_t count, Arguments... given) {
+    template <class... Arguments> static inline void tile(int64_t count, Arguments&&... given) {
         if (count == rows) lab_product_tile<T, rows>(given...);
         else lab_product_rows<T, rows - 1>::tile(count, given...);
     }
 };
 template <class T> struct lab_product_rows<T, 0> {
-    template <class... Arguments> static inline void tile(int64_t, Arguments...) {}
+    template <class... Arguments> static inline void tile(int64_t, Arguments&&...) {}
 };
 
 //@ lab_packed_product
@@ -189,19 +210,46 @@ static inline void lab_packed_product(const typename T::element* x, int64_t x_st
         const float nothing[columns] = {};
         typename T::element edge[T::rows * columns];
         for (int64_t j = 0; bias && j < count; j++) begin[j] = T::number(bias[n + j]);
+        const int64_t tiles = (end - first + tile - 1) / tile;
+        const int64_t later = task + threads;  // this thread's next task if all are equally fast
+        const typename T::element* panel = packed + n * deep;
+        const typename T::element* next_panel = packed + later % panels * width * deep;
         for (int64_t k = 0; k < K; k += depth) {
-            const int64_t part = k + depth < K ? depth : K - k;
+            const int64_t part = k + depth < K ? depth : K - k, size = part * width * sizeof(*out);
+            const bool last = k + depth >= K;
+            lab_ahead ahead(last ? next_panel : panel + (k + depth) * width,
+                            last && later >= tasks ? 0 : size, tiles, part);
             for (int64_t m = first; m < end; m += tile) {
                 const int64_t rows = m + tile < end ? tile : end - m;
                 typename T::element* to = whole ? out + m * N + n : edge;
                 for (int64_t r = 0; !whole && k && r < rows; r++)
                     memcpy(edge + r * width, out + (m + r) * N + n, bytes);
                 lab_product_rows<T, T::rows>::tile(rows, x + m * x_stride + k, x_stride,
-                                                   packed + n * deep + k * width, part, k > 0,
-                                                   k ? nothing : begin, to, whole ? N : width);
+                                                   panel + k * width, part, k > 0,
+                                                   k ? nothing : begin, to, whole ? N : width, ahead);
                 for (int64_t r = 0; !whole && r < rows; r++)
                     memcpy(out + (m + r) * N + n, edge + r * width, bytes);
             }
         }
     }
+}
+
+//@ lab_evict
+// Removes memory from the caches; nothing on processors other than x86.
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+static inline void lab_evict(const void* from, int64_t bytes) {
+#if defined(__SSE2__)
+    for (int64_t k = 0; k < bytes; k += 64) {
+#if defined(__CLFLUSHOPT__)
+        _mm_clflushopt((char*)from + k);
+#else
+        _mm_clflush((const char*)from + k);
+#endif
+    }
+    _mm_mfence();
+#else
+    (void)from, (void)bytes;
+#endif
 }

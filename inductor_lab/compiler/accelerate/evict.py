@@ -1,0 +1,56 @@
+"""Removes a weight from the processor's caches before a product is timed.
+
+A model reads each weight once in a call, and all of its weights are larger than the caches.  With a
+weight in the cache, libraries that wait for memory look as fast as those that fetch it ahead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.codegen.cpp.header import header_lines
+from inductor_lab.compiler.codegen.kernel import Code, Line
+from inductor_lab.compiler.ir.library_ops import packed_address, packed_bytes
+from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
+
+_TEXT = """
+extern "C" LAB_EXPORT void evict(const void* from, int64_t bytes) { lab_evict(from, bytes); }
+"""
+
+
+def evict(weight: torch.Tensor) -> None:
+    """Remove a weight, also one that a library has packed, from all caches.
+
+    Nothing is done without a compiler, or on processors other than x86.
+    """
+    if weight.is_mkldnn and (packed_address is None or packed_bytes is None):
+        return
+    address, count = (packed_address, packed_bytes) if weight.is_mkldnn else (_address, _bytes)
+    _function()(address(weight), count(weight))
+
+
+def _address(weight: torch.Tensor) -> int:
+    return weight.data_ptr()
+
+
+def _bytes(weight: torch.Tensor) -> int:
+    return weight.nbytes
+
+
+@cache
+def _function() -> Callable[[int, int], Any]:
+    lines = _TEXT.strip().splitlines()
+    unit = Code.of(Line(text) for text in (*header_lines(lines), "", *lines))
+    try:
+        found = build_library(unit, "evict").handle.evict
+    except (LabError, OSError):
+        return lambda address, count: None
+    found.argtypes, found.restype = (ctypes.c_void_p, ctypes.c_int64), None
+    call: Callable[[int, int], Any] = found
+    return call
