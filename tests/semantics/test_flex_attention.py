@@ -322,7 +322,7 @@ def test_no_matrix_of_scores_on_a_cpu() -> None:
     assert rule_of(part) == "flash_attention" and [k.language for k in part.written] == ["cpp"]
     assert max(b.layout.storage_size for b in part.loops.buffers.values()) < length**2 / 4
     text = str(part.written[0])
-    assert "#pragma omp parallel for collapse(3)" in text and text in str(part)
+    assert "#pragma omp parallel" in text and text in str(part)
 
 
 @ON_A_CPU

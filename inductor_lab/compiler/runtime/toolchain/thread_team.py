@@ -33,10 +33,12 @@ WRAPPED = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 _REGION = re.compile(r"^\s*#pragma omp parallel\b", re.MULTILINE)
 _OTHER = re.compile(
     r"^\s*#pragma omp (?:.*\b(?:barrier|critical|single|master|masked|ordered|sections|tasks?"
-    r"|taskloop|teams|target|cancel|copyin|copyprivate)\b|for\b(?!.*\bnowait\b)|for\b.*\bschedule\b)",
+    r"|taskloop|teams|target|cancel|copyin|copyprivate)\b|for\b(?!.*\bnowait\b)"
+    r"|(?:parallel )?for\b.*\bschedule\((?!static))",
     re.MULTILINE,
 )
-"""What needs more than the number of a thread and the number of threads."""
+"""What needs more than the number of a thread and the number of threads.  For a dynamic schedule,
+GCC calls another function than GOMP_parallel."""
 
 
 class Toolchain(Protocol):

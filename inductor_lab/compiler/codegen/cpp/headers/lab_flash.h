@@ -117,6 +117,7 @@ static inline float lab_exp_below(float x) {
 // R query rows of D numbers visit blocks of C keys; values have E numbers.  The row is the last index
 // of each array, so vector lanes run along rows.  products() computes scores[C][R], the user's
 // functions change them, and weigh() uses them.
+#include <atomic>
 template <class T, int R, int C, int D, int E> struct lab_flash {
     // b, h, the first row and column, the last row and column
     int64_t places[6];
