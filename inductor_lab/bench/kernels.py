@@ -271,7 +271,8 @@ def clocked(part: CompiledPart, clock: Clock) -> Iterator[None]:
     kept = {name: names[name] for name in wrapped}
     names.update(wrapped)
     try:
-        yield
+        with part.executable.stepwise():
+            yield
     finally:
         names.update(kept)
 

@@ -35,6 +35,7 @@ class Accelerator:
     passes        the passes that it adds to the four lists
     joint         `(module, rewrites_off)`: edits a joint graph before it is partitioned
     before_load   `(schedule, options)`: called before a host program is loaded
+    shorten       `(executable, schedule, kernels, options, traces)`: returns a faster call
     around        `(module, inputs, key, found, is_bare)`: returns an `Around` AOTAutograd's work
     key           `(options, parameters, changed)`: returns the part of the key of a graph on disk
     keep          `(call, built_from, traces)`: returns a compiled call that can be stored on disk
@@ -48,6 +49,7 @@ class Accelerator:
     passes: tuple[Added, ...] = ()
     joint: Hook = None
     before_load: Hook = None
+    shorten: Hook = None
     around: Hook = None
     key: Hook = None
     keep: Hook = None

@@ -6,7 +6,7 @@ still compiles, but to slower programs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +18,10 @@ from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.base.passes import Pass, add_before, optional
 from inductor_lab.compiler.codegen.cpu import passes as cpu
 from inductor_lab.compiler.codegen.host.host_program import HELPERS
+from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.lower.passes import pass_list
 from inductor_lab.compiler.rewrite import passes as rewrite
+from inductor_lab.compiler.runtime.executable import Executable
 from inductor_lab.compiler.schedule import passes as schedule
 from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.torch_door.torch_aot import Around
@@ -35,7 +37,7 @@ except ModuleNotFoundError as error:
 
 NAMES = (
     "attention", "bare_calls", "convolutions", "libraries", "matmul_kernels", "packed_weights",
-    "pool", "warm_graphs",
+    "pool", "step_runs", "warm_graphs",
 )  # fmt: skip
 """The values of `accelerators_off`; including accelerators that were deleted."""
 
@@ -90,6 +92,17 @@ def before_load(planned: Schedule, options: Options) -> None:
     for one in ACCELERATORS:
         if one.before_load:
             one.before_load(planned, options)
+
+
+def shortened(
+    executable: Executable, planned: Schedule, kernels: Sequence[Kernel], options: Options,
+    traces: Mapping[str, str],
+) -> Any:  # fmt: skip
+    """Return the call of an executable, or one that does the same with less Python."""
+    for one in ACCELERATORS:
+        if one.shorten and one.name not in options.accelerators_off:
+            return one.shorten(executable, planned, kernels, options, traces)
+    return executable.call
 
 
 def warm_key(options: Options, parameters: Collection[int], changed: str | None) -> str:

@@ -234,7 +234,8 @@ class GraphCompiler:
         if executable is None:
             return eager  # type: ignore[no-any-return]  # with a target it is there
         built_from = None if program.callees else (planned, kernels, host, options)
-        call = with_cuda_graphs(executable.call, program, options)
+        call = accelerators.shortened(executable, planned, kernels, options, traces)
+        call = with_cuda_graphs(call, program, options)
         return accelerators.kept(call, built_from, traces)  # type: ignore[no-any-return]
 
     def _options_of(self, name: str) -> Options:

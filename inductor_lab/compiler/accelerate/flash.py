@@ -43,7 +43,7 @@ from inductor_lab.compiler.codegen.cpp.printer import translation_unit
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.codegen.triton.blocks import INT32_REACH
 from inductor_lab.compiler.codegen.triton.shared_rows import shared_memory
-from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS, PREFIX, Written
+from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS, PREFIX, OneKernel, Written
 from inductor_lab.compiler.ir.index import Size, is_int, mul_sizes
 from inductor_lab.compiler.ir.interpret import concrete
 from inductor_lab.compiler.ir.program import Layout
@@ -181,6 +181,22 @@ class Flash(Written):
         used += [n for operand in self.made.values() for n in (*operand.shape, *operand.stride)]
         used += [n for pair in self.reached for n in pair]
         return all(n.free_symbols <= bound for n in used if not isinstance(n, int))
+
+    def one_kernel(self) -> OneKernel | None:
+        if len(self.kernels) != 1 or len(self.results) != 1 or self.symbol_sources:
+            return None
+        (kernel,), (launch,), (made,) = self.kernels, self.launches, self.results
+        if not isinstance(launch, _Cpp) or any(p.symbol is not None for p in kernel.parameters):
+            return None
+        ((size, stride),) = self._sizes()[0].values()
+        layout, names = (tuple(size), tuple(stride)), tuple(p.name for p in kernel.parameters)
+        return OneKernel(tuple(self.given), made, layout, names, launch.function.wait, self.failed)
+
+    def failed(self, function: Any, status: int) -> None:
+        try:
+            function.errcheck(status, function, ())
+        except (DividedByZero, IndexOutOfRange) as found:
+            raise type(found)(found.what, self.place) from None
 
     def __call__(self, *given: Tensor) -> tuple[Any, ...]:
         tensors = dict(zip(self.given, given, strict=True))

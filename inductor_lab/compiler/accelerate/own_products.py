@@ -35,11 +35,12 @@ extern "C" LAB_EXPORT void KIND_pack(
     const KIND::element* weight, KIND::element* packed, int64_t N, int64_t K) {
     lab_pack_weight<KIND>(weight, packed, N, K);
 }
-extern "C" LAB_EXPORT void KIND_product(
+extern "C" LAB_EXPORT int KIND_product(
     const KIND::element* x, int64_t x_stride, const KIND::element* packed,
     const KIND::element* bias, KIND::element* out, int64_t M, int64_t N, int64_t K,
     int64_t threads) {
     lab_packed_product<KIND>(x, x_stride, packed, bias, out, M, N, K, threads);
+    return 0;
 }
 """
 
@@ -59,7 +60,7 @@ class Functions:
 
 
 @cache
-def _functions(dtype: torch.dtype) -> Functions | None:
+def functions_for(dtype: torch.dtype) -> Functions | None:
     """None without a compiler, or if nothing is known for this dtype on this machine."""
     if dtype not in KINDS:
         return None
@@ -75,19 +76,19 @@ def _functions(dtype: torch.dtype) -> Functions | None:
     columns.restype = step.restype = number
     pack.argtypes = (address, address, number, number)
     product.argtypes = (address, number, address, address, address, *[number] * 4)
-    pack.restype = product.restype = None
+    pack.restype, product.restype = None, ctypes.c_int
     found = Functions(columns(), step(), pack, product)
     return found if found.columns else None
 
 
 def knows(dtype: torch.dtype) -> bool:
     """Does it multiply matrices of this dtype on this machine?"""
-    return _functions(dtype) is not None
+    return functions_for(dtype) is not None
 
 
 def pack(weight: torch.Tensor, rows: int) -> torch.Tensor:
     """The panels of a contiguous weight, flat; the order does not depend on `rows`."""
-    functions = _functions(weight.dtype)
+    functions = functions_for(weight.dtype)
     assert functions is not None, "see `knows`"
     count, depth = weight.shape
     panels, pairs = -(-count // functions.columns), -(-depth // functions.step)
@@ -101,7 +102,7 @@ def multiply(
     x: torch.Tensor, packed: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None
 ) -> torch.Tensor:
     """Return `x @ weight.t() + bias`; of `weight` only the shape is used."""
-    functions = _functions(x.dtype)
+    functions = functions_for(x.dtype)
     assert functions is not None, "see `knows`"
     count, depth = weight.shape
     rows = x.shape[0]

@@ -228,6 +228,19 @@ WEIGHTS = PackedWeights()
 """The packed weights of the process."""
 
 
+def packed_weight(
+    weight: torch.Tensor, rows: int, transposed: bool, library: str
+) -> torch.Tensor | None:
+    """Return the weight as a library packs it for products with `rows` rows; None as in `get`."""
+
+    def pack(weight: torch.Tensor, _: torch.Tensor | None) -> torch.Tensor:
+        given = weight.t() if transposed else weight
+        copy = torch.empty(given.shape, dtype=given.dtype).copy_(given)
+        return LIBRARIES[library].pack(copy, rows)
+
+    return WEIGHTS.get(weight, (library, rows, transposed), pack)
+
+
 def linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
     transposed: bool, library: str, otherwise: str,
@@ -237,14 +250,7 @@ def linear(
     If the weight cannot be packed, use the library `otherwise`.  With `transposed`, return
     `x @ weight + bias`.
     """
-    rows = x.shape[0]
-
-    def pack(weight: torch.Tensor, _: torch.Tensor | None) -> torch.Tensor:
-        given = weight.t() if transposed else weight
-        copy = torch.empty(given.shape, dtype=given.dtype).copy_(given)
-        return LIBRARIES[library].pack(copy, rows)
-
-    packed = WEIGHTS.get(weight, (library, rows, transposed), pack)
+    packed = packed_weight(weight, x.shape[0], transposed, library)
     plain = weight.t() if transposed else weight
     if packed is not None:
         return LIBRARIES[library].multiply(x, packed, plain, bias)

@@ -20,6 +20,15 @@ except ModuleNotFoundError as error:
     if not (error.name or "").endswith("own_products"):
         raise
 
+RUNS: tuple[Accelerator, ...] = ()
+try:
+    from inductor_lab.compiler.accelerate.step_runs import in_runs
+except ModuleNotFoundError as error:
+    if not (error.name or "").endswith(("own_products", "step_runs")):
+        raise
+else:
+    RUNS = (Accelerator("step_runs", shorten=in_runs),)
+
 ATTENTION: tuple[Accelerator, ...] = ()
 try:
     from inductor_lab.compiler.accelerate.flex_attention import drop_block_lists, flex_attention
@@ -49,13 +58,19 @@ else:
 
 
 def _keep(call: Any, built_from: tuple[Any, ...] | None, traces: Any) -> Part:
-    return Part(call, None if built_from is None else partial(loaded_call, *built_from), traces)
+    if built_from is None:
+        return Part(call, None, traces)
+    schedule, kernels, host, options = built_from
+    used = (one.shorten for one in RUNS if one.name not in options.accelerators_off)
+    remake = partial(loaded_call, schedule, kernels, host, options, shorten=next(used, None))
+    return Part(call, remake, traces)
 
 
 ACCELERATORS = (
     Accelerator("bare_calls", needs="bare calls"),
     Accelerator("warm_graphs", needs="warm graphs", key=warm_key, keep=_keep),
     Accelerator("", around=FirstCall),  # both of the above
+    *RUNS,
     *ATTENTION,
     Accelerator(
         "convolutions",

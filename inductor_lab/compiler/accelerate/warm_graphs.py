@@ -77,11 +77,16 @@ def loaded_call(
     host: HostProgram,
     options: Options,
     traces: Mapping[str, str],
+    shorten: Callable[..., Any] | None = None,
 ) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """Load a graph that another process compiled; `traces` as for `build_executable`."""
+    """Load a graph that another process compiled; `traces` as for `build_executable`.
+
+    `shorten` is a hook of an accelerator (`accelerator.py`).
+    """
     reserve_pool(schedule, options)
     built = build_executable(schedule, kernels, host, options, traces, ahead=True)
-    return with_cuda_graphs(built.call, schedule.program, options)
+    call = shorten(built, schedule, kernels, options, traces) if shorten else built.call
+    return with_cuda_graphs(call, schedule.program, options)
 
 
 def warm_key(options: Options, parameters: Iterable[int], changed: str = "") -> str:

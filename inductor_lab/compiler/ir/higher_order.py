@@ -8,8 +8,8 @@ Inductor: `ir.Conditional`, `ir.WhileLoop`, which compile the sub-graphs in plac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from inductor_lab.compiler.torch_door.torch_types import torch
 
@@ -20,10 +20,33 @@ KERNELS_OF_OURS = "kernels of ours"
 """The reason of an `ExternCall` that runs generated kernels and not a library."""
 
 
+class OneKernel(NamedTuple):
+    """A call that is a single C++ function with fixed sizes.
+
+    given      the names of its inputs, in the order of the call
+    makes      the name of its result
+    layout     the sizes and strides of the result
+    arguments  the names of the arguments of the function
+    function   returns the function; it waits for the compiler
+    failed     raises the error for what the function has returned
+    """
+
+    given: tuple[str, ...]
+    makes: str
+    layout: tuple[tuple[int, ...], tuple[int, ...]]
+    arguments: tuple[str, ...]
+    function: Callable[[], Any]
+    failed: Callable[[Any, int], None]
+
+
 class Written:
     """Generated kernels that replace an operator; their results are in new memory."""
 
     kernels: tuple[Any, ...]
+
+    def one_kernel(self) -> OneKernel | None:
+        """The call as a single C++ function, or None."""
+        return None
 
     def __call__(self, *given: torch.Tensor) -> tuple[Any, ...]:
         raise NotImplementedError

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ctypes
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -52,6 +53,8 @@ from inductor_lab.compiler.torch_door.torch_api import mark_boxed
 
 Call = Callable[[list[Any]], Any]
 """A function that takes one list of arguments, and empties it."""
+STEPWISE = "_stepwise"
+"""Among the globals of a host program: how many tools need calls of this program (`stepwise`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +64,14 @@ class Executable:
     call      the function `call` of the host program
     library   the library of the C++ kernels; None if there are none, or if a thread compiles it
     program   the loop program that it computes
+    wait      loads the functions that a thread compiles, and returns the library; raises LabError
     """
 
     host: HostProgram
     library: Library | None
     call: Callable[[list[Any]], tuple[Any, ...]]
     program: LoopProgram
+    wait: Callable[[], Library | None] = lambda: None
 
     @property
     def choices(self) -> tuple[Any, ...]:
@@ -91,6 +96,18 @@ class Executable:
         The new values of inputs that it would write to come after the results, as in other stages.
         """
         return tuple(perform("run_executable", self, inputs))
+
+    @contextmanager
+    def stepwise(self) -> Iterator[None]:
+        """While the block runs, `call` itself runs, with the functions that a tool put into it."""
+        names = self.call.__globals__
+        names[STEPWISE] = names.get(STEPWISE, 0) + 1
+        try:
+            yield
+        finally:
+            names[STEPWISE] -= 1
+            if not names[STEPWISE]:
+                del names[STEPWISE]
 
     @property
     def file(self) -> str:
@@ -143,18 +160,22 @@ def build_executable(
     for space in NAMESPACES:
         if space in namespace:
             namespace[space] = Collectives(namespace[space])
-    if ahead and (build or awaited):
-        wait = BackgroundValue(build).wait if build else None
-        _until_loaded(namespace["call"], lambda: loaded(wait and wait()), traces, eager)
-    return Executable(host, library, mark_boxed(namespace["call"]), program)
+    if not (ahead and (build or awaited)):
+        call = mark_boxed(namespace["call"])
+        return Executable(host, library, call, program, lambda: library)
+    built = BackgroundValue(build).wait if build else lambda: None
 
+    def wait() -> Library | None:
+        namespace.update(loaded(built()))
+        return built()
 
-Functions = dict[str, Callable[..., Any]]
+    _until_loaded(namespace["call"], wait, traces, eager)
+    return Executable(host, library, mark_boxed(namespace["call"]), program, wait)
 
 
 def _loaded(
     kernels: Sequence[Kernel], traces: Mapping[str, str], awaited: Sequence[Any], library: Any
-) -> Functions:
+) -> dict[str, Callable[..., Any]]:
     """Call the functions in `awaited`, then return the functions of the library."""
     for wait in awaited:
         wait()
@@ -167,9 +188,9 @@ def _waits(args: list[Any]) -> Any:
 
 
 def _until_loaded(
-    call: Any, loaded: Callable[[], Functions], traces: Mapping[str, str], eager: Call | None
+    call: Any, wait: Callable[[], object], traces: Mapping[str, str], eager: Call | None
 ) -> None:
-    """Make the first call of a host program wait for its functions.
+    """Make the first call of a host program wait for its functions, which `wait` loads.
 
     After the first call, `call` is the host program itself, without an additional step.
     Its code is exchanged because another object costs time in every call: x + 1 of 16 floats takes
@@ -184,7 +205,7 @@ def _until_loaded(
 
     def first(args: list[Any]) -> Any:
         try:
-            functions = loaded()
+            wait()
         except LabError as problem:
             report_failure(problem)
             if eager is None:
@@ -193,7 +214,6 @@ def _until_loaded(
             warnings.warn(f"{name} runs uncompiled: {problem}", RunsUncompiled, stacklevel=3)
             namespace["_first"] = eager
             return eager(args)
-        namespace.update(functions)
         call.__code__ = program
         namespace["_first"] = call  # for threads that are inside `_waits`; frees the graph
         return call(args)

@@ -312,7 +312,8 @@ def _recorded(
         function.__globals__[RECORD] = record
         function.__code__ = _through_record.__code__
         try:
-            yield
+            with part.executable.stepwise():
+                yield
         finally:
             function.__code__ = code
             del function.__globals__[RECORD]

@@ -66,7 +66,7 @@ def host_program(
 ) -> HostProgram:
     """Print the program that runs a schedule; `kernels` has one kernel per group, in order."""
     program = schedule.program
-    writer = _Writer(schedule, pooled=options.memory_pool > 0 and "POOL" in HELPERS)
+    writer = HostWriter(schedule, pooled=options.memory_pool > 0 and "POOL" in HELPERS)
     parameters = tuple(str(entry) for entry in program.inputs)
     writer.unpack(parameters)
     remaining = iter(kernels)
@@ -81,7 +81,7 @@ def host_program(
 
 
 @dataclass
-class _Writer:
+class HostWriter:
     """Collects lines, the names that they have bound, and the helpers that they call."""
 
     schedule: Schedule
@@ -153,6 +153,7 @@ class _Writer:
     def unpack(self, parameters: tuple[str, ...]) -> None:
         if parameters:
             self.emit(f"{_targets(parameters)} = args")
+        self.before_clearing()
         self.emit("args.clear()")
         self.bound.update(parameters)
         for entry in self.program.inputs:
@@ -163,6 +164,9 @@ class _Writer:
             # kernels are launched, and memory is allocated, on the current device
             self.emit(f"with torch.cuda.device({devices[0].removeprefix('cuda:')}):")
             self.indent += "    "
+
+    def before_clearing(self) -> None:
+        """For subclasses: lines that need the list of arguments."""
 
     def bind_symbols(self, buffer: Buffer) -> None:
         """Bind symbols that are still unbound, from the sizes and strides of a tensor."""

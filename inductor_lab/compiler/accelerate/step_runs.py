@@ -1,0 +1,459 @@
+"""Calls consecutive kernels from C++, without Python between them.
+
+A host program calls each kernel and product from Python, which takes two to seven microseconds;
+MobileBERT has 700 of them.  Here consecutive steps whose sizes are fixed become one call of a
+small C++ loop (`lab_steps.h`), which reads functions and addresses from a table:
+
+    buf0 = linear(x, weight, bias)            arena = POOL.empty(...)
+    cpp_fused_relu_0(buf0, buf1)        →     run_0(arena, x, packed[0], bias, buf2)
+    buf2 = linear(buf1, ...)                  return (buf2,)
+    return (buf2,)
+
+Buffers that only these steps use share one block of memory, the arena.  Products belong to a run if
+our own library computes them (`own_products.py`).  If a weight cannot be packed, or while a tool
+times or records single steps, the ordinary host program runs.
+
+Inductor: `cpp_wrapper`, which prints the whole host program in C++ and compiles it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+import torch
+
+from inductor_lab.compiler.accelerate.own_products import NAME, functions_for
+from inductor_lab.compiler.accelerate.packing import LINEAR, packed_weight
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.codegen.cpp.header import header_lines
+from inductor_lab.compiler.codegen.host.host_program import POOLED_FROM, HostWriter
+from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line
+from inductor_lab.compiler.ir.expr import NO_ORIGINS
+from inductor_lab.compiler.ir.higher_order import Written
+from inductor_lab.compiler.ir.program import BufferView, Callee, ExternCall, Layout
+from inductor_lab.compiler.runtime.executable import STEPWISE, Executable
+from inductor_lab.compiler.runtime.failing_lines import NOTE, guarded_text, line_adder
+from inductor_lab.compiler.runtime.toolchain.shared_library import Library, build_library
+from inductor_lab.compiler.schedule.schedule import Group, Schedule, ScheduleStep
+from inductor_lab.compiler.torch_door.torch_api import mark_boxed, profiler, profiles
+
+FEWEST = 3
+"""The minimum number of steps of a run (chosen)."""
+MOST_ARGUMENTS = 64
+"""The maximum number of arguments of a function; the limit of `lab_steps.h`."""
+ALIGNED = 64
+"""The alignment of buffers in an arena, in bytes: a cache line."""
+_TEXT = """
+extern "C" LAB_EXPORT int64_t run_steps(
+    const int64_t* steps, int64_t count, const int64_t* slots) {
+    return lab_run_steps(steps, count, slots);
+}
+"""
+
+Call = Callable[[list[Any]], Any]
+
+
+# ---- what a step calls -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Packed:
+    """The packed form of a weight, as an argument."""
+
+    weight: str
+    rows: int
+    transposed: bool
+
+
+THREADS = "torch.get_num_threads()"
+Argument = BufferView | Packed | int | str
+"""A buffer's address, a packed weight's, a number, or a Python expression of a number."""
+
+
+@dataclass(frozen=True)
+class NativeStep:
+    """One call of a compiled function.
+
+    name       of the kernel or operator
+    function   returns the ctypes function, given the library of the graph's kernels
+    arguments  in order
+    makes      the buffers that it computes
+    failed     raises the error for a result that is not 0
+    """
+
+    name: str
+    function: Callable[[Library | None], Any]
+    arguments: tuple[Argument, ...]
+    makes: tuple[str, ...]
+    failed: Callable[[Any, int], None]
+
+
+def native_step(step: ScheduleStep, kernel: Kernel | None, schedule: Schedule) -> NativeStep | None:
+    """The step as a call of a compiled function with fixed sizes; None if it is not one."""
+    if isinstance(step, Group):
+        return None if kernel is None else _of_kernel(kernel, schedule)
+    if step.bases or any(step.numbers) or step.kwargs:
+        return None
+    if step.op == LINEAR:
+        return _of_product(step, schedule)
+    return _of_written(step, schedule)
+
+
+def _of_kernel(kernel: Kernel, schedule: Schedule) -> NativeStep | None:
+    buffers, given = schedule.program.buffers, kernel.parameters
+    if kernel.language != "cpp" or len(given) > MOST_ARGUMENTS:
+        return None
+    if any(p.buffer is None or p.checked for p in given):
+        return None
+    names = [p.buffer for p in given if p.buffer is not None]
+    if not all(_is_fixed(buffers[name].layout) for name in names):
+        return None
+    views = tuple(BufferView(name, replace(buffers[name].layout, offset=0)) for name in names)
+    makes = tuple(p.buffer for p in given if p.buffer is not None and p.role == "out")
+
+    def function(library: Library | None) -> Any:
+        assert library is not None, "it has this kernel"
+        return getattr(library.handle, kernel.name)
+
+    return NativeStep(kernel.name, function, views, makes, _raise)
+
+
+def _of_product(call: ExternCall, schedule: Schedule) -> NativeStep | None:
+    x, weight, bias, transposed, library, _ = call.args
+    (out,) = call.outputs
+    assert isinstance(x, BufferView) and isinstance(weight, BufferView), "`library_call` made it"
+    functions = functions_for(schedule.program.buffers[x.buffer].dtype)
+    if library != NAME or functions is None or out is None or not _is_fixed(x.layout):
+        return None
+    made = schedule.program.buffers[out].layout
+    rows, depth, columns = x.layout.size[0], x.layout.size[1], made.size[1]
+    if made != Layout.contiguous((rows, columns)) or x.layout.stride[1] != 1:
+        return None
+    start = 0 if bias is None else bias
+    sizes = (rows, columns, depth, THREADS)
+    arguments = (x, x.layout.stride[0], Packed(weight.buffer, rows, bool(transposed)), start,
+                 BufferView(out, made), *sizes)  # fmt: skip
+    return NativeStep(LINEAR, lambda _: functions.product, arguments, (out,), _raise)
+
+
+def _of_written(call: ExternCall, schedule: Schedule) -> NativeStep | None:
+    callees, buffers = schedule.program.callees, schedule.program.buffers
+    first = call.args[0] if call.args else None
+    called = callees.get(first.name) if isinstance(first, Callee) else None
+    one = called.one_kernel() if isinstance(called, Written) else None
+    made = call.outputs[0]
+    views = [arg for arg in call.args[1:] if isinstance(arg, BufferView)]
+    if one is None or made is None or len(views) != len(call.args) - 1:
+        return None
+    layout = buffers[made].layout
+    fixed = all(_is_fixed(view.layout) for view in views)
+    if not fixed or one.layout != (layout.size, layout.stride):
+        return None
+    given = {**dict(zip(one.given, views, strict=True)), one.makes: BufferView(made, layout)}
+    arguments = tuple(given[name] for name in one.arguments)
+    return NativeStep(call.op, lambda _: one.function(), arguments, (made,), one.failed)
+
+
+def _is_fixed(layout: Layout) -> bool:
+    return all(isinstance(n, int) for n in (*layout.size, *layout.stride, layout.offset))
+
+
+def _raise(function: Any, status: int) -> None:
+    function.errcheck(status, function, ())
+
+
+# ---- runs --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive steps, from position `first` of the schedule.
+
+    offsets   buffer → its place in the arena, for the storages that only these steps use
+    nbytes    of the arena
+    """
+
+    first: int
+    steps: tuple[NativeStep, ...]
+    offsets: Mapping[str, int]
+    nbytes: int
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.steps)
+
+
+def runs_of(schedule: Schedule, kernels: Sequence[Kernel]) -> tuple[Run, ...]:
+    """The runs of a schedule, in order."""
+    remaining = iter(kernels)
+    natives: list[NativeStep | None] = []
+    for step in schedule.steps:
+        kernel = next(remaining) if isinstance(step, Group) else None
+        natives.append(native_step(step, kernel, schedule))
+    found: list[Run] = []
+    together: list[NativeStep] = []
+    for position, native in enumerate([*natives, None]):
+        if native is not None:
+            together.append(native)
+        elif len(together) >= FEWEST:
+            found.append(_run(schedule, position - len(together), tuple(together)))
+            together = []
+        else:
+            together = []
+    return tuple(found)
+
+
+def _run(schedule: Schedule, first: int, steps: tuple[NativeStep, ...]) -> Run:
+    """The run with the places of its storages in the arena."""
+    memory, end = schedule.memory, first + len(steps)
+    made = {name for step in steps for name in step.makes}
+    lives: dict[str, list[int]] = {}
+    for life in memory.lifetimes:
+        storage = memory.storage(life.buffer)
+        lives.setdefault(storage, []).extend((life.first, life.last))
+    wanted = {name: (min(times), max(times)) for name, times in lives.items()
+              if name in made and max(times) < end}  # fmt: skip
+    buffers = schedule.program.buffers
+    sizes = {name: buffers[name].layout.storage_size * buffers[name].dtype.itemsize
+             for name in wanted}  # fmt: skip
+    places, nbytes = arena_places(wanted, {n: int(size) for n, size in sizes.items()})
+    offsets = {name: places[memory.storage(name)] for name in made
+               if memory.storage(name) in places}  # fmt: skip
+    return Run(first, steps, offsets, nbytes)
+
+
+def arena_places(
+    lives: Mapping[str, tuple[int, int]], sizes: Mapping[str, int]
+) -> tuple[dict[str, int], int]:
+    """Offsets of storages in one block of memory, and its size; the largest are placed first.
+
+    Storages that are alive at the same time do not overlap.  `lives` has the first and last step.
+    """
+    placed: list[tuple[int, int, str]] = []
+    for name in sorted(lives, key=lambda name: -sizes[name]):
+        size, (first, last), offset = -(-sizes[name] // ALIGNED) * ALIGNED, lives[name], 0
+        for start, end, other in sorted(placed):
+            at_once = lives[other][0] <= last and first <= lives[other][1]
+            if at_once and start < offset + size and offset < end:
+                offset = end
+        placed.append((offset, offset + size, name))
+    return {name: start for start, _, name in placed}, max((end for _, end, _ in placed), default=0)
+
+
+# ---- the host program --------------------------------------------------------------------------
+
+Row = tuple[tuple[int, int], ...]
+"""The arguments of a step: for each a slot and an offset."""
+
+
+@dataclass
+class _Writer(HostWriter):
+    """Prints a host program with runs; `weights` are those that it needs packed."""
+
+    weights: Sequence[Packed] = ()
+
+    def before_clearing(self) -> None:
+        if self.weights:
+            weights = "".join(f"{each.weight}, " for each in self.weights)
+            self.emit(f"packed = packed_weights(({weights}))")
+            self.emit("if packed is None:")
+            self.emit("    return plain(args)")
+
+    def run(self, number: int, run: Run) -> tuple[Row, ...]:
+        """Print a run's call, and allocate what is used after it; return the table of the run."""
+        memory, buffers = self.schedule.memory, self.program.buffers
+        made = [name for step in run.steps for name in step.makes]
+        for storage in dict.fromkeys(memory.storage(name) for name in made):
+            if storage not in self.bound and storage not in run.offsets:
+                self.bound.add(storage)
+                new = self.new_tensor(buffers[storage])
+                self.emit(f"{storage} = {new}", buffers[storage].origins)
+        slots = {"0": 0}
+        if run.offsets:
+            self.emit(f"arena = {self.arena(run.nbytes)}")
+        rows = tuple(
+            tuple((slots.setdefault(text, len(slots)), offset)
+                  for text, offset in (self.slot(run, argument) for argument in step.arguments))
+            for step in run.steps
+        )  # fmt: skip
+        origins = NO_ORIGINS.union(*(buffers[name].origins for name in made))
+        self.emit(f"run_{number}({', '.join(slots)})", origins, statement=True)
+        if run.offsets:
+            self.emit("del arena")
+        for position, step in enumerate(run.steps, run.first):
+            for name in step.makes:
+                self.rename(run, name)
+            self.free(position)
+        return rows
+
+    def rename(self, run: Run, name: str) -> None:
+        """Bind a buffer to the storage that it reuses, if that is used after the run."""
+        if name in self.bound or name in run.offsets:
+            return
+        source, layout = self.root(name), self.program.buffers[name].layout
+        same = self.program.buffers[source].layout == layout
+        self.emit(f"{name} = {source if same else self.reinterpreted(source, layout)}")
+        self.bound.add(name)
+        self.taken_over.append(source)
+
+    def root(self, name: str) -> str:
+        """The name of the tensor that has the storage of a buffer."""
+        while name not in self.bound and name in self.schedule.memory.reuse:
+            name = self.schedule.memory.reuse[name]
+        return name
+
+    def slot(self, run: Run, argument: Argument) -> tuple[str, int]:
+        """The expression for the slot of an argument, and the offset to it."""
+        if isinstance(argument, int):
+            return "0", argument
+        if isinstance(argument, str):
+            return argument, 0
+        if isinstance(argument, Packed):
+            return f"packed[{self.weights.index(argument)}].data_ptr()", 0
+        name, buffers = argument.buffer, self.program.buffers
+        offset = int(argument.layout.offset) * buffers[name].dtype.itemsize
+        if name in run.offsets:
+            return "arena.data_ptr()", run.offsets[name] + offset
+        return f"{self.root(name)}.data_ptr()", offset
+
+    def arena(self, nbytes: int) -> str:
+        geometry = f"({nbytes},), (1,), torch.uint8"
+        if self.pooled and nbytes >= POOLED_FROM:
+            return f"{self.helper('POOL')}.empty({geometry}, {nbytes})"
+        return f"{self.helper('empty_strided_cpu')}({geometry})"
+
+
+def host_with_runs(
+    schedule: Schedule, kernels: Sequence[Kernel], runs: Sequence[Run], pooled: bool
+) -> tuple[Code, list[tuple[Row, ...]], list[Packed]]:
+    """The text, the table of each run, and the weights that it needs packed."""
+    steps = [step for run in runs for step in run.steps]
+    weights = [each for step in steps for each in step.arguments if isinstance(each, Packed)]
+    writer = _Writer(schedule, pooled, weights=list(dict.fromkeys(weights)))
+    writer.unpack(tuple(str(entry) for entry in schedule.program.inputs))
+    tables: list[tuple[Row, ...]] = []
+    starts, remaining, end = {run.first: run for run in runs}, iter(kernels), 0
+    for position, step in enumerate(schedule.steps):
+        kernel = next(remaining) if isinstance(step, Group) else None
+        if position in starts:
+            tables.append(writer.run(len(tables), starts[position]))
+            end = starts[position].end
+        elif position >= end:
+            if isinstance(step, Group) and kernel is not None:
+                writer.group(step, kernel)
+            elif isinstance(step, ExternCall):
+                writer.extern(step)
+            writer.free(position)
+    writer.finish()
+    return Code.of([*writer.preface(), *writer.lines]), tables, list(writer.weights)
+
+
+# ---- running -----------------------------------------------------------------------------------
+
+
+@cache
+def _runner() -> Any:
+    """The C++ loop.  Raises LabError if it cannot be compiled."""
+    lines = _TEXT.strip().splitlines()
+    unit = Code.of(Line(text) for text in (*header_lines(lines), "", *lines))
+    run = build_library(unit, "steps").handle.run_steps
+    run.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+    run.restype = ctypes.c_int64
+    return run
+
+
+def _caller(run: Run, table: Sequence[Row], library: Library | None) -> Callable[..., None]:
+    """Return the function that a host program calls for a run, with the values of its slots."""
+    functions = [step.function(library) for step in run.steps]
+    numbers: list[int] = []
+    for function, row in zip(functions, table, strict=True):
+        numbers += [ctypes.cast(function, ctypes.c_void_p).value or 0, len(row)]
+        numbers += [number for pair in row for number in pair]
+    steps = (ctypes.c_int64 * len(numbers))(*numbers)
+    slots = ctypes.c_int64 * (1 + max(slot for row in table for slot, _ in row))
+    start, count = _runner(), len(table)
+
+    def call(*values: int) -> None:
+        stopped: int = start(steps, count, slots(*values))
+        if stopped:
+            number = (stopped >> 32) - 1
+            run.steps[number].failed(functions[number], stopped & 0xFFFFFFFF)
+
+    return call
+
+
+def _packed_weights(
+    asked: Sequence[Packed], weights: Sequence[torch.Tensor]
+) -> list[torch.Tensor] | None:
+    """The packed form of each weight; None if one cannot be packed."""
+    found: list[torch.Tensor] = []
+    for each, weight in zip(asked, weights, strict=True):
+        packed = packed_weight(weight, each.rows, each.transposed, NAME)
+        if packed is None:
+            return None
+        found.append(packed)
+    return found
+
+
+class InRuns:
+    """A compiled graph whose runs of steps are single calls.
+
+    text    the host program with runs
+    runs    what each `run_N` calls
+    """
+
+    def __init__(
+        self, plain: Executable, schedule: Schedule, kernels: Sequence[Kernel],
+        runs: Sequence[Run], options: Options, traces: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        self.plain, self.runs, self.traces = plain, runs, traces
+        self.text, self.tables, self.weights = host_with_runs(
+            schedule, kernels, runs, options.memory_pool > 0
+        )
+        self.names = plain.call.__globals__
+        self.fast: Call | None = None
+        self._boxed_call = True
+
+    def __call__(self, args: list[Any]) -> Any:
+        if self.names.get(STEPWISE) or (profiles and profiler._is_profiler_enabled):
+            return self.plain.call(args)
+        fast = self.fast
+        return self.load()(args) if fast is None else fast(args)
+
+    def load(self) -> Call:
+        """Return the host program with runs; the plain one if something does not compile."""
+        try:
+            library = self.plain.wait()
+            callers = [_caller(*run, library) for run in zip(self.runs, self.tables, strict=True)]
+        except LabError:  # the plain program says it
+            self.fast = self.plain.call
+            return self.fast
+        names = dict(self.names)
+        own = {
+            "plain": self.plain.call, "packed_weights": partial(_packed_weights, self.weights),
+            NOTE: line_adder(self.text.lines, self.traces),
+            **{f"run_{n}": caller for n, caller in enumerate(callers)},
+        }  # fmt: skip
+        exec(compile(guarded_text(self.text.lines), "<host program with runs>", "exec"), names)
+        call = names["call"]
+        names.update(self.names)
+        names.update(own)
+        self.fast = mark_boxed(call)
+        return call  # type: ignore[no-any-return]
+
+
+def in_runs(
+    executable: Executable, schedule: Schedule, kernels: Sequence[Kernel], options: Options,
+    traces: Mapping[str, str],
+) -> Call:  # fmt: skip
+    """Return a call with runs of steps, or that of the executable if there are none."""
+    devices = {buffer.device for buffer in schedule.program.buffers.values()}
+    runs = runs_of(schedule, kernels) if devices == {"cpu"} else ()
+    if not runs:
+        return executable.call
+    return InRuns(executable, schedule, kernels, runs, options, traces)
