@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -55,6 +56,7 @@ Call = Callable[[list[Any]], Any]
 """A function that takes one list of arguments, and empties it."""
 STEPWISE = "_stepwise"
 """Among the globals of a host program: how many tools need calls of this program (`stepwise`)."""
+_COUNTING = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +103,15 @@ class Executable:
     def stepwise(self) -> Iterator[None]:
         """While the block runs, `call` itself runs, with the functions that a tool put into it."""
         names = self.call.__globals__
-        names[STEPWISE] = names.get(STEPWISE, 0) + 1
+        with _COUNTING:
+            names[STEPWISE] = names.get(STEPWISE, 0) + 1
         try:
             yield
         finally:
-            names[STEPWISE] -= 1
-            if not names[STEPWISE]:
-                del names[STEPWISE]
+            with _COUNTING:
+                names[STEPWISE] -= 1
+                if not names[STEPWISE]:
+                    del names[STEPWISE]
 
     @property
     def file(self) -> str:
