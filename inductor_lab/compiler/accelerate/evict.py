@@ -14,10 +14,8 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.base.errors import LabError
-from inductor_lab.compiler.codegen.cpp.header import header_lines
-from inductor_lab.compiler.codegen.kernel import Code, Line
 from inductor_lab.compiler.ir.library_ops import packed_address, packed_bytes
-from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
+from inductor_lab.compiler.runtime.toolchain.shared_library import library_of
 
 _TEXT = """
 extern "C" LAB_EXPORT void evict(const void* from, int64_t bytes) { lab_evict(from, bytes); }
@@ -45,10 +43,8 @@ def _bytes(weight: torch.Tensor) -> int:
 
 @cache
 def _function() -> Callable[[int, int], Any]:
-    lines = _TEXT.strip().splitlines()
-    unit = Code.of(Line(text) for text in (*header_lines(lines), "", *lines))
     try:
-        found = build_library(unit, "evict").handle.evict
+        found = library_of(_TEXT, "evict").handle.evict
     except (LabError, OSError):
         return lambda address, count: None
     found.argtypes, found.restype = (ctypes.c_void_p, ctypes.c_int64), None

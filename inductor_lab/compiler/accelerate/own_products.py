@@ -18,10 +18,8 @@ import torch
 
 from inductor_lab.compiler.accelerate.packing import LIBRARIES, Library
 from inductor_lab.compiler.base.errors import LabError
-from inductor_lab.compiler.codegen.cpp.header import header_lines
-from inductor_lab.compiler.codegen.kernel import Code, Line
 from inductor_lab.compiler.runtime.memory import empty_strided_cpu
-from inductor_lab.compiler.runtime.toolchain.shared_library import build_library
+from inductor_lab.compiler.runtime.toolchain.shared_library import library_of
 
 NAME = "inductor_lab"
 KINDS = {torch.float32: "lab_tiles_of_floats", torch.bfloat16: "lab_tiles_of_bfloats"}
@@ -64,10 +62,8 @@ def functions_for(dtype: torch.dtype) -> Functions | None:
     """None without a compiler, or if nothing is known for this dtype on this machine."""
     if dtype not in KINDS:
         return None
-    lines = _TEXT.replace("KIND", KINDS[dtype]).strip().splitlines()
-    unit = Code.of(Line(text) for text in (*header_lines(lines), "", *lines))
     try:
-        library = build_library(unit, "product").handle
+        library = library_of(_TEXT.replace("KIND", KINDS[dtype]), "product").handle
     except (LabError, OSError):
         return None
     columns, step, pack, product = (getattr(library, f"{KINDS[dtype]}_{name}")

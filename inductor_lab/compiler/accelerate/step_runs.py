@@ -30,15 +30,14 @@ from inductor_lab.compiler.accelerate.own_products import NAME, functions_for
 from inductor_lab.compiler.accelerate.packing import LINEAR, packed_weight
 from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.compiler.codegen.cpp.header import header_lines
 from inductor_lab.compiler.codegen.host.host_program import POOLED_FROM, HostWriter
-from inductor_lab.compiler.codegen.kernel import Code, Kernel, Line
+from inductor_lab.compiler.codegen.kernel import Code, Kernel
 from inductor_lab.compiler.ir.expr import NO_ORIGINS
 from inductor_lab.compiler.ir.higher_order import Written
 from inductor_lab.compiler.ir.program import BufferView, Callee, ExternCall, Layout
 from inductor_lab.compiler.runtime.executable import STEPWISE, Executable
 from inductor_lab.compiler.runtime.failing_lines import NOTE, guarded_text, line_adder
-from inductor_lab.compiler.runtime.toolchain.shared_library import Library, build_library
+from inductor_lab.compiler.runtime.toolchain.shared_library import Library, library_of
 from inductor_lab.compiler.schedule.schedule import Group, Schedule, ScheduleStep
 from inductor_lab.compiler.torch_door.torch_api import mark_boxed, profiler, profiles
 
@@ -359,9 +358,7 @@ def host_with_runs(
 @cache
 def _runner() -> Any:
     """The C++ loop.  Raises LabError if it cannot be compiled."""
-    lines = _TEXT.strip().splitlines()
-    unit = Code.of(Line(text) for text in (*header_lines(lines), "", *lines))
-    run = build_library(unit, "steps").handle.run_steps
+    run = library_of(_TEXT, "steps").handle.run_steps
     run.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
     run.restype = ctypes.c_int64
     return run

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from inductor_lab.compiler.base.errors import CacheRefused, CompileFailed
 from inductor_lab.compiler.capture.span import code_line
-from inductor_lab.compiler.codegen.kernel import Code
+from inductor_lab.compiler.codegen.cpp.header import header_lines
+from inductor_lab.compiler.codegen.kernel import Code, Line
 from inductor_lab.compiler.ir.expr import Origins
 from inductor_lab.compiler.runtime.cache.kernel_cache import ELSEWHERE, scratch, usable_cache
 from inductor_lab.compiler.runtime.toolchain import thread_team
@@ -73,6 +74,12 @@ def build_library(
     CompileFailed and CacheRefused.
     """
     return library_builder(unit, name, cache=cache, traces=traces)()
+
+
+def library_of(text: str, name: str) -> Library:
+    """Compile C++ functions that are not generated, with the parts of our headers that they use."""
+    lines = text.strip().splitlines()
+    return build_library(Code.of(map(Line, [*header_lines(lines), "", *lines])), name)
 
 
 def library_builder(
