@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch
@@ -21,7 +22,11 @@ HALF_A_UNIT = 0.5 / STEPS
 
 
 class Perturbed(TorchDispatchMode):
-    """Moves each element of the result of each operator by a few ULP, up or down."""
+    """Moves each element of the result of each operator by a few ULP, up or down.
+
+    An expanded operand is moved too, each element on its own.  The sum of equal numbers with
+    changing signs is 0, but an operator that adds them in another order finds a rounding error.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -30,9 +35,13 @@ class Perturbed(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        result = func(*args, **(kwargs or {}))
-        if func._schema.is_mutable:
-            return result
+        schema = func._schema
+        if schema.is_mutable or any(one.alias_info for one in schema.returns):
+            return func(*args, **(kwargs or {}))
+        moved: dict[int, torch.Tensor] = {}
+        result = func(*pytree.tree_map_only(torch.Tensor, partial(self._operand, moved), args),
+                      **pytree.tree_map_only(torch.Tensor, partial(self._operand, moved),
+                                             kwargs or {}))  # fmt: skip
         given = {
             leaf.untyped_storage()._cdata
             for leaf in pytree.tree_leaves((args, kwargs))
@@ -40,14 +49,22 @@ class Perturbed(TorchDispatchMode):
         }
         return pytree.tree_map_only(torch.Tensor, lambda t: self._result(t, given), result)
 
+    def _operand(self, moved: dict[int, torch.Tensor], value: torch.Tensor) -> torch.Tensor:
+        """The operand, or a moved copy if it is expanded; one copy if it is given twice."""
+        if not _is_movable(value) or not _overlaps(value):
+            return value
+        return moved.setdefault(id(value), self.perturb(value))
+
     def _result(self, value: torch.Tensor, given: set[int]) -> torch.Tensor:
-        strided = value.layout is torch.strided and value.dtype.is_floating_point
-        if not strided or value.untyped_storage()._cdata in given:
+        if not _is_movable(value) or value.untyped_storage()._cdata in given:
             return value
         return self.perturb(value)
 
     def perturb(self, value: torch.Tensor) -> torch.Tensor:
         """Zeros, denormal numbers, infinities and NaN stay as they are."""
+        if value.is_complex():
+            parts = self.perturb(torch.view_as_real(value.resolve_conj()))
+            return torch.view_as_complex(parts)
         bits = BITS[value.dtype.itemsize]
         steps = torch.randint(1, STEPS + 1, value.shape, generator=self.random)
         steps *= 2 * torch.randint(2, value.shape, generator=self.random) - 1
@@ -81,13 +98,15 @@ def reference(
 
 
 def _perturbed(value: Any, mode: Perturbed) -> Any:
-    if not isinstance(value, torch.Tensor) or not value.dtype.is_floating_point:
-        return value
-    if value.layout is not torch.strided or _overlaps(value):
+    if not isinstance(value, torch.Tensor) or not _is_movable(value) or _overlaps(value):
         return value
     with torch.no_grad():
         value.copy_(mode.perturb(value.detach()))
     return value
+
+
+def _is_movable(value: torch.Tensor) -> bool:
+    return value.layout is torch.strided and (value.is_floating_point() or value.is_complex())
 
 
 def _overlaps(value: torch.Tensor) -> bool:
