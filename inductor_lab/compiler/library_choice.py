@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 MARGIN = 0.9
@@ -20,7 +21,8 @@ class Choice:
 
     The candidates on a CPU are "ATen" and "oneDNN", and if the weight can be packed, "oneDNN
     packed", "MKL packed" and "inductor_lab packed".  On a GPU they are "ATen" and "Triton" (our own
-    kernel), each with its epilogue (`tune_matmul.py`).
+    kernel), each with its epilogue (`tune_matmul.py`).  A convolution is a product of its windows
+    with the weight; it has only "oneDNN packed" and "inductor_lab packed".
     """
 
     op: str
@@ -33,7 +35,8 @@ class Choice:
         """The fastest candidate that does not pack the weight."""
         took = dict(self.seconds)
         other, margin = ("Triton", PACKED_MARGIN) if "Triton" in took else ("oneDNN", MARGIN)
-        return other if took[other] < margin * took["ATen"] else "ATen"
+        faster = took.get(other, math.inf) < margin * took.get("ATen", math.inf)
+        return other if faster else "ATen"
 
     @property
     def chosen(self) -> str:
@@ -41,7 +44,8 @@ class Choice:
         best = min(took, key=lambda candidate: took[candidate])
         if OWN in took and took[best] >= OWN_MARGIN * took[OWN]:
             best = OWN
-        good = best.endswith("packed") and took[best] < PACKED_MARGIN * took[self.plain]
+        plain = took.get(self.plain, math.inf)
+        good = best.endswith("packed") and took[best] < PACKED_MARGIN * plain
         return best if good else self.plain
 
     @property

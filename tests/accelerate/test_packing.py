@@ -303,6 +303,16 @@ def test_the_schedule_shows_the_packed_call(library: str, layer: nn.Linear) -> N
     assert {step.op for step in trained.schedule.steps} == {"aten.addmm.default"}
 
 
+def test_tools_time_the_packed_calls(library: str, layer: nn.Linear) -> None:
+    """What a compilation keeps of its inputs must not prevent packing."""
+    with torch.no_grad():
+        c = lab.inspect(layer, rows())
+        assert WEIGHTS.nbytes > 0
+        lab.release_memory()
+        (row,) = c.profile(3).rows
+    assert row.name == LINEAR and WEIGHTS.nbytes > 0
+
+
 def test_weights_are_not_packed_in_training(library: str, layer: nn.Linear) -> None:
     operators: list[str] = []
 

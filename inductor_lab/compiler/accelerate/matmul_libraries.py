@@ -142,8 +142,11 @@ def libraries_of(
         call = steps[position]
         assert isinstance(call, ExternCall)
         question = question_of(call.op, product)
-        choice = choices.get(question) or measured(question, product, options.cache)
-        choices[question] = choice
+        choice = choices.get(question)
+        if choice is None:
+            seconds = measured(question, partial(candidates_of, product), options.cache)
+            choice = Choice(question[2], product.sizes, question[3], tuple(seconds.items()))
+            choices[question] = choice
         steps[position] = library_call(call, product, choice)
     return replace(schedule, steps=tuple(steps)), tuple(choices.values())
 
@@ -209,6 +212,8 @@ def with_weights(schedule: Schedule, products: Mapping[int, Product]) -> dict[in
 
 Question: TypeAlias = tuple[str, ...]
 """Everything that the times depend on.  Equal products of a graph are measured once."""
+Candidates: TypeAlias = Callable[[], Mapping[str, Candidate]]
+"""Returns all implementations, by name, on random operands."""
 
 
 def question_of(op: str, product: Product) -> Question:
@@ -216,40 +221,43 @@ def question_of(op: str, product: Product) -> Question:
     shape = repr([(layout.size, layout.stride) for layout in layouts])
     dtype = str(product.dtype).removeprefix("torch.")
     kind = "matmul" if product.weight is None else f"matmul packed {' '.join(LIBRARIES)}"
-    where = (str(torch.get_num_threads()), str(torch.__version__), cpu_identity())
-    return (kind, "from memory", op.split(".")[1], dtype, shape, *where)
+    return (kind, "from memory", op.split(".")[1], dtype, shape, *machine())
 
 
-def measured(question: Question, product: Product, cache: bool = True) -> Choice:
-    """Return the time of each candidate, from the cache or measured."""
+def machine() -> Question:
+    """What times depend on besides the operands."""
+    return str(torch.get_num_threads()), str(torch.__version__), cpu_identity()
+
+
+def measured(question: Question, candidates: Candidates, cache: bool = True) -> dict[str, float]:
+    """Return the seconds of each candidate, from the cache or measured."""
 
     def build(folder: Path) -> None:
-        (folder / ANSWER).write_text(json.dumps(timed(product)), encoding="ascii")
+        (folder / ANSWER).write_text(json.dumps(timed(candidates)), encoding="ascii")
 
     try:
         if cache:
             entry = open_cache().entry(question, build)
-            seconds = json.loads((entry / ANSWER).read_text(encoding="ascii"))
-        else:
-            seconds = timed(product)
+            found: dict[str, float] = json.loads((entry / ANSWER).read_text(encoding="ascii"))
+            return found
+        return timed(candidates)
     except (CacheRefused, OSError):
-        return measured(question, product, cache=False)
+        return measured(question, candidates, cache=False)
     except Unsteady as now:
-        seconds = now.seconds
-    return Choice(question[2], product.sizes, question[3], tuple(seconds.items()))
+        return now.seconds
 
 
-def timed(product: Product) -> dict[str, float]:
-    """Return the minimum seconds of each candidate over interleaved calls on random matrices.
+def timed(candidates: Candidates) -> dict[str, float]:
+    """Return the minimum seconds of each candidate over interleaved calls.
 
     Raises Unsteady if the times of a candidate vary too much.
     """
     wait_for_all()
     with without_modes(), torch.no_grad():
-        candidates = candidates_of(product)
+        made = candidates()
         best: dict[str, float] = {}
         for _ in range(ATTEMPTS):
-            took = interleaved_times(candidates)
+            took = interleaved_times(made)
             best = {name: min(*times, best.get(name, times[0])) for name, times in took.items()}
             if all(median(times) <= STEADY * best[name] for name, times in took.items()):
                 return best

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.accelerate.packing import LIBRARIES, Library
+from inductor_lab.compiler.accelerate.pool import POOL
 from inductor_lab.compiler.base.errors import LabError
-from inductor_lab.compiler.runtime.memory import empty_strided_cpu
 from inductor_lab.compiler.runtime.toolchain.shared_library import library_of
 
 NAME = "inductor_lab"
@@ -104,7 +104,7 @@ def multiply(
     rows = x.shape[0]
     if x.stride(1) != 1:
         x = x.contiguous()
-    out: torch.Tensor = empty_strided_cpu((rows, count), (count, 1), x.dtype)
+    out = POOL.empty_result((rows, count), (count, 1), x.dtype)
     begin = None if bias is None else bias.data_ptr()
     functions.product(x.data_ptr(), x.stride(0), packed.data_ptr(), begin, out.data_ptr(),
                       rows, count, depth, torch.get_num_threads())  # fmt: skip

@@ -99,6 +99,50 @@ LIBRARIES = {
 }
 
 
+@dataclass(frozen=True)
+class Window:
+    """How the window of a convolution moves over images: for rows and columns."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+
+@dataclass(frozen=True)
+class ConvolutionLibrary:
+    """The functions of a library for float32 images and weights, both channels-last.
+
+    They are `pack(weight, window, shape of x)` and `convolve(x, packed, weight, bias, window)`;
+    `knows(window)` says whether it computes such convolutions.
+    """
+
+    pack: Callable[[torch.Tensor, Window, torch.Size], torch.Tensor]
+    convolve: Callable[..., torch.Tensor]
+    knows: Callable[[Window], bool]
+
+
+def _onednn_pack(weight: torch.Tensor, window: Window, shape: torch.Size) -> torch.Tensor:
+    packed: torch.Tensor = pack_for_convolution(
+        weight, window.padding, window.stride, window.dilation, window.groups, shape
+    )
+    return packed
+
+
+def _onednn_convolve(
+    x: torch.Tensor, packed: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
+    window: Window,
+) -> torch.Tensor:  # fmt: skip
+    geometry = window.padding, window.stride, window.dilation, window.groups
+    images: torch.Tensor = onednn_convolution(x, packed, bias, *geometry, "none", [], "")
+    return images
+
+
+CONVOLUTION_LIBRARIES = {
+    "oneDNN": ConvolutionLibrary(_onednn_pack, _onednn_convolve, lambda window: True),
+}
+
+
 @dataclass(frozen=True, eq=False)
 class Packed:
     """The current state of a parameter: its copy-on-write clone, and its packed forms.
@@ -112,6 +156,12 @@ class Packed:
     twin: torch.Tensor
     forms: dict[Form, tuple[torch.Tensor, torch.Tensor | None]]
     uses: Counter[str]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the forms.  A form of oneDNN counts as the size of its weight."""
+        made = (form for form, _ in list(self.forms.values()))
+        return sum(self.twin.nbytes if form.is_mkldnn else form.nbytes for form in made)
 
     def is_of(self, weight: torch.Tensor) -> bool:
         return self.weight() is weight and self.state == state_of(weight)
@@ -149,8 +199,8 @@ class PackedWeights:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the packed copies.  Each has the size of its weight."""
-        return sum(packed.twin.nbytes * len(packed.forms) for packed in list(self._packed.values()))
+        """The memory of the packed copies."""
+        return sum(packed.nbytes for packed in list(self._packed.values()))
 
     def get(
         self, weight: torch.Tensor, form: Form, pack: Pack, scale: torch.Tensor | None = None
@@ -260,22 +310,20 @@ def linear(
 def convolution(
     x: torch.Tensor, weight: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor | None,
     stride: list[int], padding: list[int], dilation: list[int], groups: int,
+    library: str = "oneDNN",
 ) -> torch.Tensor:  # fmt: skip
-    """Return the convolution of channels-last images with `weight`, packed for oneDNN if possible.
+    """Return the convolution of channels-last images with `weight`, packed if possible.
 
     Each row of the weight is multiplied by a number of `scale`.
     """
-    geometry = padding, stride, dilation, groups
+    window = Window(tuple(stride), tuple(padding), tuple(dilation), groups)
 
     def pack(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
-        form: torch.Tensor = pack_for_convolution(_laid_out(weight, scale), *geometry, x.shape)
-        return form
+        return CONVOLUTION_LIBRARIES[library].pack(_laid_out(weight, scale), window, x.shape)
 
-    form = ("convolution", x.shape, *map(tuple, geometry[:3]), groups)
-    packed = WEIGHTS.get(weight, form, pack, scale)
+    packed = WEIGHTS.get(weight, ("convolution", library, x.shape, window), pack, scale)
     if packed is not None:
-        images: torch.Tensor = onednn_convolution(x, packed, bias, *geometry, "none", [], "")
-        return images
+        return CONVOLUTION_LIBRARIES[library].convolve(x, packed, weight, bias, window)
     last = _laid_out(weight, scale)
     return torch.convolution(x, last, bias, stride, padding, dilation, False, [0, 0], groups)
 

@@ -14,6 +14,7 @@ DESIGN, section 7.  Inductor has no counterpart for CPU; its CUDA graph trees us
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import deque
@@ -105,6 +106,18 @@ class Pool:
             return empty_strided_cpu(size, stride, dtype)
         step = 1 << (nbytes.bit_length() - 5)
         return self.empty(size, stride, dtype, nbytes + step - 1 & -step)
+
+    def empty_result(
+        self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype
+    ) -> torch.Tensor:
+        """Return a new CPU tensor without gaps, for the result of a library.
+
+        It is from the pool if it is large, and if a graph has reserved memory (`reserve_pool`).
+        """
+        nbytes = math.prod(size) * dtype.itemsize
+        if POOLED_FROM <= nbytes <= self.limit:
+            return self.empty(size, stride, dtype, nbytes)
+        return empty_strided_cpu(size, stride, dtype)
 
     def _block(self, key: tuple[torch.dtype, int]) -> Block:
         """Return a free block, and move it to the end of its queue."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import Any
 
+from inductor_lab.compiler.accelerate.convolution_libraries import choose_convolutions
 from inductor_lab.compiler.accelerate.convolutions import channels_last_training, convolutions
 from inductor_lab.compiler.accelerate.first_call import FirstCall
 from inductor_lab.compiler.accelerate.matmul_libraries import choose_libraries
@@ -14,11 +16,12 @@ from inductor_lab.compiler.accelerate.warm_graphs import Part, loaded_call, warm
 from inductor_lab.compiler.accelerator import Accelerator, Added
 from inductor_lab.compiler.base.passes import Pass
 
-try:  # it adds itself to the libraries of `packing.py`
-    from inductor_lab.compiler.accelerate import own_products as own_products
-except ModuleNotFoundError as error:
-    if not (error.name or "").endswith("own_products"):
-        raise
+for _name in ("own_products", "own_convolutions"):  # they add themselves to `packing.py`
+    try:
+        import_module(f"{__package__}.{_name}")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").endswith(("own_products", "own_convolutions")):
+            raise
 
 RUNS: tuple[Accelerator, ...] = ()
 try:
@@ -97,6 +100,10 @@ ACCELERATORS = (
         passes=(
             Added("schedule", "keep_precision", Pass(
                 "libraries", "call the fastest library for each matrix product", choose_libraries,
+            )),
+            Added("schedule", "keep_precision", Pass(
+                "convolution_libraries", "call the fastest library for each convolution",
+                choose_convolutions,
             )),
         ),
     ),

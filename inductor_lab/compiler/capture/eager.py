@@ -26,7 +26,13 @@ from inductor_lab.compiler.torch_door.torch_api import TorchDispatchMode, pytree
 
 
 def snapshot_input(given: Any) -> Any:
-    """An input as it is before the call, which may write to it and reshape it (`x.t_()`)."""
+    """An input as it is before the call, which may write to it and reshape it (`x.t_()`).
+
+    Parameters are kept themselves.  With a second tensor in its memory a weight cannot be packed,
+    and tools would time other library calls than those of the program.
+    """
+    if type(given) is torch.nn.Parameter:
+        return given
     if isinstance(given, torch.Tensor):
         return given.detach().requires_grad_(given.requires_grad)
     return torch_api.size_hint(given) if isinstance(given, torch.SymInt) else given

@@ -42,13 +42,13 @@ OWN.define(
 )
 OWN.define(
     "convolution(Tensor x, Tensor weight, Tensor? scale, Tensor? bias, int[] stride,"
-    " int[] padding, int[] dilation, int groups) -> Tensor"
+    " int[] padding, int[] dilation, int groups, str library='oneDNN') -> Tensor"
 )
 OWN_CONVOLUTION = torch.ops.inductor_lab.convolution.default
 
 
 def _convolution_facts(x: Any, weight: Any, scale: Any, bias: Any, *geometry: Any) -> torch.Tensor:
-    stride, padding, dilation, groups = geometry
+    stride, padding, dilation, groups, *_ = geometry
     result = torch.convolution(x, weight, bias, stride, padding, dilation, False, [0, 0], groups)
     return torch.empty_like(result, memory_format=torch.channels_last)
 

@@ -29,6 +29,7 @@ HEADERS = (
     "lab_checked.h",
     "lab_flash.h",
     "lab_product.h",
+    "lab_convolution.h",
     "lab_steps.h",
 )
 """The headers in order.  Each uses only the headers before it."""

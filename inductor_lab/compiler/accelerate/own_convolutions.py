@@ -1,0 +1,99 @@
+"""Our own library for convolutions with a packed weight (`codegen/cpp/headers/lab_convolution.h`).
+
+oneDNN's convolutions wait for weights that are not in the cache, and give each thread an equal
+part of the work.  Ours fetch the next part of the weight while they compute, and their threads take
+small parts, as our products do (`own_products.py`).  `convolution_libraries.py` chooses one of the
+two for each size.
+
+Inductor: `select_algorithm.py` and `kernel/conv.py` measure templates, on GPUs only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import torch
+
+from inductor_lab.compiler.accelerate import own_products
+from inductor_lab.compiler.accelerate.packing import (
+    CONVOLUTION_LIBRARIES,
+    ConvolutionLibrary,
+    Window,
+)
+from inductor_lab.compiler.accelerate.pool import POOL
+from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.runtime.toolchain.shared_library import library_of
+
+NAME = own_products.NAME
+_TEXT = """
+extern "C" LAB_EXPORT void convolution(
+    const float* x, const float* packed, const float* bias, float* out,
+    const lab_convolution_sizes* sizes, int64_t threads) {
+    lab_packed_convolution(x, packed, bias, out, *sizes, threads);
+}
+"""
+
+
+class _Sizes(ctypes.Structure):
+    """`lab_convolution_sizes`."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in (
+        "images", "height", "width", "channels", "rows", "columns", "kernels",
+        "window_rows", "window_columns", "down", "across", "above", "left",
+    )]  # fmt: skip
+
+
+@cache
+def _function() -> Any:
+    """The compiled function; None without a compiler."""
+    try:
+        found = library_of(_TEXT, "convolution").handle.convolution
+    except (LabError, OSError):
+        return None
+    address = ctypes.c_void_p
+    found.argtypes = (address, address, address, address, address, ctypes.c_int64)
+    found.restype = None
+    return found
+
+
+def knows(window: Window) -> bool:
+    """Does it compute float32 convolutions with this window on this machine?"""
+    if window.groups != 1 or set(window.dilation) != {1}:
+        return False
+    return own_products.knows(torch.float32) and _function() is not None
+
+
+def pack(weight: torch.Tensor, window: Window, shape: torch.Size) -> torch.Tensor:
+    """The packed form of a weight [kernel][channel][row][column]; the rest does not matter."""
+    matrix = weight.permute(0, 2, 3, 1).reshape(len(weight), -1)
+    return own_products.pack(matrix, 0)
+
+
+def convolve(
+    x: torch.Tensor, packed: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None,
+    window: Window,
+) -> torch.Tensor:  # fmt: skip
+    """Return the convolution of images, channels-last; of `weight` only the shape is used."""
+    x = x.contiguous(memory_format=torch.channels_last)
+    images, channels, height, width = x.shape
+    kernels, _, *extents = weight.shape
+    rows, columns = (
+        (size + 2 * margin - extent) // step + 1
+        for size, margin, extent, step in zip(
+            (height, width), window.padding, extents, window.stride, strict=True
+        )
+    )
+    shape = images, kernels, rows, columns
+    strides = rows * columns * kernels, 1, columns * kernels, kernels
+    out = POOL.empty_result(shape, strides, x.dtype)
+    sizes = _Sizes(images, height, width, channels, rows, columns, kernels, *extents,
+                   *window.stride, *window.padding)  # fmt: skip
+    begin = None if bias is None else bias.contiguous().data_ptr()
+    _function()(x.data_ptr(), packed.data_ptr(), begin, out.data_ptr(), ctypes.byref(sizes),
+                torch.get_num_threads())  # fmt: skip
+    return out
+
+
+CONVOLUTION_LIBRARIES[NAME] = ConvolutionLibrary(pack, convolve, knows)
