@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from inductor_lab.compiler.codegen.tree.text import tree_lines
 from inductor_lab.compiler.ir.higher_order import KERNELS_OF_OURS
 from inductor_lab.compiler.ir.index import ASSUMED
 from inductor_lab.compiler.ir.program import LoopProgram, written_by
+from inductor_lab.compiler.library_choice import Choice
 from inductor_lab.compiler.rewrite.rewrites import Step
 from inductor_lab.compiler.schedule.cost import extern_cost
 from inductor_lab.compiler.schedule.schedule import Decision, Group, Schedule
@@ -73,14 +74,21 @@ def part_panes(
             seconds=took("codegen"),
         ),
         f"{scope}.host": pane(
-            "host",
-            [text_view("text", [block(code_lines(part.host.code, links, scope))])],
-            seconds=took("host"),
+            "host", [*host_views(part, scope, links)], seconds=took("host"),
         ),
     }
     for name, added in PART_VIEWS.items():
         panes[f"{scope}.{name}"]["views"] += [make(part, scope, links) for make in added.values()]
     return panes
+
+
+def host_views(part: CompiledPart, scope: str, links: Links) -> Iterator[View]:
+    """The host program, and the one that calls consecutive steps at once, if there is one."""
+    yield text_view("text", [block(code_lines(part.host.code, links, scope))])
+    if part.host_in_runs is not None:
+        title = say("What a call runs: each run calls its steps from C++.")
+        lines = code_lines(part.host_in_runs.code, links, scope)
+        yield text_view("steps in one call", [block(lines, title)])
 
 
 def link_part(part: CompiledPart, scope: str, earlier: str, links: Links) -> None:
@@ -201,6 +209,7 @@ def schedule_pane(part: CompiledPart, scope: str, links: Links, seconds: float |
         picture.view("graph"),
         decisions_view(schedule, scope, links),
         groups_view(part, scope, links),
+        *([libraries_view(part.libraries)] if part.libraries else []),
         *passes_views(part.schedule_steps, scope, links),
     ]
     count = ops_to(schedule.before.kernels, schedule.after.kernels)
@@ -299,6 +308,23 @@ def groups_view(part: CompiledPart, scope: str, links: Links) -> View:
     columns = ("kernel", ">reads", ">writes", ">flop", ">passes")
     more = (">time", ">GB/s", ">of the roof")[:shown]
     return table_view("kernels", (*columns, *more), rows, note)
+
+
+def libraries_view(choices: Sequence[Choice]) -> View:
+    """One row for each size of a product, with the chosen library, which opens to all times."""
+    rows = []
+    for choice in choices:
+        m, k, n = choice.sizes
+        took = dict(choice.seconds)
+        cells = (choice.op, f"({m:,}, {k:,}) × ({k:,}, {n:,})", choice.dtype, choice.chosen,
+                 duration(took[choice.chosen]))  # fmt: skip
+        times = [(name, duration(seconds)) for name, seconds in choice.seconds]
+        rows.append(row(cells, more=times))
+    note = (
+        "Timed on random operands, with the weight read from memory.  The fastest is called; "
+        "inductor_lab if it is nearly as fast.  Packed: the weight stays in the library's layout."
+    )
+    return table_view("libraries", ("operator", "sizes", "dtype", "called", ">time"), rows, note)
 
 
 def assumed_text(parts: Iterable[CompiledPart]) -> str:

@@ -221,7 +221,10 @@ class GraphCompiler:
         traces = {n.name: n.stack_trace or "" for n in rewrites.module.graph.nodes}
         accelerators.before_load(planned, options)
         load = partial(build_executable, planned, kernels, host, options, traces)
-        executable = None if options.target else phase("load", load, not self.keep, eager)
+        executable = call = None
+        if not options.target:
+            executable = phase("load", load, not self.keep, eager)
+            call = accelerators.shortened(executable, planned, kernels, options, traces)
         if self.keep:
             before = self.joint.graph if self.joint is not None else self.captured
             self.parts[name] = CompiledPart(
@@ -230,11 +233,11 @@ class GraphCompiler:
                 schedule=planned, libraries=(*rewrites.choices, *facts.choices), kernels=kernels,
                 host=host, executable=executable, trees=kernel_trees(planned, kernels, options),
                 loop_steps=loops.result, schedule_steps=schedule.result,
+                host_in_runs=getattr(call, "host_in_runs", None),
             )  # fmt: skip
-        if executable is None:
+        if call is None:
             return eager  # type: ignore[no-any-return]  # with a target it is there
         built_from = None if program.callees else (planned, kernels, host, options)
-        call = accelerators.shortened(executable, planned, kernels, options, traces)
         call = with_cuda_graphs(call, program, options)
         return accelerators.kept(call, built_from, traces)  # type: ignore[no-any-return]
 

@@ -60,7 +60,9 @@ class CompiledPart(Shown):
     each matrix product, with the measured seconds.  `trees` has the loop tree of each C++ kernel,
     before and after each pass that changed it; `loop_steps` and `schedule_steps` have the loop
     program and the schedule in the same way.  `written` has kernels that replace an operator, and
-    are called like a library.
+    are called like a library.  `host_in_runs` is the host program that is called instead of `host`
+    if consecutive steps are single calls (`accelerate/step_runs.py`), unless a tool needs single
+    steps.
     """
 
     name: str
@@ -78,6 +80,7 @@ class CompiledPart(Shown):
     written: tuple[Kernel, ...] = ()
     loop_steps: tuple[PassStep, ...] = ()
     schedule_steps: tuple[PassStep, ...] = ()
+    host_in_runs: HostProgram | None = None
 
     def __post_init__(self) -> None:
         if not self.written:

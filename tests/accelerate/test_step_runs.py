@@ -79,7 +79,9 @@ def test_layers_are_one_call(made: list[InRuns]) -> None:
     names = [step.name for step in run.steps]
     assert names.count(step_runs.LINEAR) == 12 and len(names) >= 18
     assert whole.fast is not None and whole.fast is not whole.plain.call
-    assert str(whole.text).count("run_0(") == 1 and "cpp_fused" not in str(whole.text)
+    text = str(whole.host_in_runs)
+    assert text.count("run_0(") == 1 and "    cpp_fused" not in text
+    assert f"# 12 {step_runs.LINEAR}, " in text
     assert x.nbytes <= run.nbytes < 10 * x.nbytes
 
 

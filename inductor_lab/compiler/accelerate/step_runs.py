@@ -19,9 +19,10 @@ Inductor: `cpp_wrapper`, which prints the whole host program in C++ and compiles
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from typing import Any
 
 import torch
@@ -30,11 +31,18 @@ from inductor_lab.compiler.accelerate.own_products import NAME, functions_for
 from inductor_lab.compiler.accelerate.packing import LINEAR, packed_weight
 from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.base.options import Options
-from inductor_lab.compiler.codegen.host.host_program import POOLED_FROM, HostWriter
-from inductor_lab.compiler.codegen.kernel import Code, Kernel
+from inductor_lab.compiler.codegen.host.host_program import HostWriter, uses_pool
+from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.ir.expr import NO_ORIGINS
 from inductor_lab.compiler.ir.higher_order import Written
-from inductor_lab.compiler.ir.program import BufferView, Callee, ExternCall, Layout
+from inductor_lab.compiler.ir.program import (
+    Buffer,
+    BufferKind,
+    BufferView,
+    Callee,
+    ExternCall,
+    Layout,
+)
 from inductor_lab.compiler.runtime.executable import STEPWISE, Executable
 from inductor_lab.compiler.runtime.failing_lines import NOTE, guarded_text, line_adder
 from inductor_lab.compiler.runtime.toolchain.shared_library import Library, library_of
@@ -252,16 +260,33 @@ Row = tuple[tuple[int, int], ...]
 
 @dataclass
 class _Writer(HostWriter):
-    """Prints a host program with runs; `weights` are those that it needs packed."""
+    """Prints a host program with runs.
 
-    weights: Sequence[Packed] = ()
+    `tables` has the arguments of the steps of each run that is printed.
+    """
+
+    runs: Sequence[Run] = ()
+    tables: list[tuple[Row, ...]] = field(default_factory=list)
+
+    @cached_property
+    def weights(self) -> tuple[Packed, ...]:
+        """The weights that the runs need packed."""
+        given = (each for run in self.runs for step in run.steps for each in step.arguments)
+        return tuple(dict.fromkeys(each for each in given if isinstance(each, Packed)))
 
     def before_clearing(self) -> None:
         if self.weights:
-            weights = "".join(f"{each.weight}, " for each in self.weights)
-            self.emit(f"packed = packed_weights(({weights}))")
+            weights = ", ".join(each.weight for each in self.weights)
+            self.emit(f"packed = packed_weights([{weights}])")
             self.emit("if packed is None:")
             self.emit("    return plain(args)")
+
+    def step(self, position: int, step: ScheduleStep, kernel: Kernel | None) -> None:
+        inside = next((run for run in self.runs if run.first <= position < run.end), None)
+        if inside is None:
+            super().step(position, step, kernel)
+        elif position == inside.first:
+            self.tables.append(self.run(len(self.tables), inside))
 
     def run(self, number: int, run: Run) -> tuple[Row, ...]:
         """Print a run's call, and allocate what is used after it; return the table of the run."""
@@ -274,13 +299,18 @@ class _Writer(HostWriter):
                 self.emit(f"{storage} = {new}", buffers[storage].origins)
         slots = {"0": 0}
         if run.offsets:
-            self.emit(f"arena = {self.arena(run.nbytes)}")
+            layout = Layout.contiguous((run.nbytes,))
+            arena = Buffer("arena", BufferKind.COMPUTED, torch.uint8, "cpu", layout)
+            self.emit(f"arena = {self.new_tensor(arena)}")
         rows = tuple(
             tuple((slots.setdefault(text, len(slots)), offset)
                   for text, offset in (self.slot(run, argument) for argument in step.arguments))
             for step in run.steps
         )  # fmt: skip
         origins = NO_ORIGINS.union(*(buffers[name].origins for name in made))
+        kinds = Counter(step.name for step in run.steps)
+        listed = ", ".join(f"{count} {name}" for name, count in kinds.most_common())
+        self.emit(f"# {listed}")
         self.emit(f"run_{number}({', '.join(slots)})", origins, statement=True)
         if run.offsets:
             self.emit("del arena")
@@ -319,37 +349,6 @@ class _Writer(HostWriter):
         if name in run.offsets:
             return "arena.data_ptr()", run.offsets[name] + offset
         return f"{self.root(name)}.data_ptr()", offset
-
-    def arena(self, nbytes: int) -> str:
-        geometry = f"({nbytes},), (1,), torch.uint8"
-        if self.pooled and nbytes >= POOLED_FROM:
-            return f"{self.helper('POOL')}.empty({geometry}, {nbytes})"
-        return f"{self.helper('empty_strided_cpu')}({geometry})"
-
-
-def host_with_runs(
-    schedule: Schedule, kernels: Sequence[Kernel], runs: Sequence[Run], pooled: bool
-) -> tuple[Code, list[tuple[Row, ...]], list[Packed]]:
-    """The text, the table of each run, and the weights that it needs packed."""
-    steps = [step for run in runs for step in run.steps]
-    weights = [each for step in steps for each in step.arguments if isinstance(each, Packed)]
-    writer = _Writer(schedule, pooled, weights=list(dict.fromkeys(weights)))
-    writer.unpack(tuple(str(entry) for entry in schedule.program.inputs))
-    tables: list[tuple[Row, ...]] = []
-    starts, remaining, end = {run.first: run for run in runs}, iter(kernels), 0
-    for position, step in enumerate(schedule.steps):
-        kernel = next(remaining) if isinstance(step, Group) else None
-        if position in starts:
-            tables.append(writer.run(len(tables), starts[position]))
-            end = starts[position].end
-        elif position >= end:
-            if isinstance(step, Group) and kernel is not None:
-                writer.group(step, kernel)
-            elif isinstance(step, ExternCall):
-                writer.extern(step)
-            writer.free(position)
-    writer.finish()
-    return Code.of([*writer.preface(), *writer.lines]), tables, list(writer.weights)
 
 
 # ---- running -----------------------------------------------------------------------------------
@@ -400,8 +399,8 @@ def _packed_weights(
 class InRuns:
     """A compiled graph whose runs of steps are single calls.
 
-    text    the host program with runs
-    runs    what each `run_N` calls
+    host_in_runs   the host program that calls them
+    runs           what each `run_N` calls
     """
 
     def __init__(
@@ -409,9 +408,9 @@ class InRuns:
         runs: Sequence[Run], options: Options, traces: Mapping[str, str],
     ) -> None:  # fmt: skip
         self.plain, self.runs, self.traces = plain, runs, traces
-        self.text, self.tables, self.weights = host_with_runs(
-            schedule, kernels, runs, options.memory_pool > 0
-        )
+        writer = _Writer(schedule, uses_pool(options), runs=runs)
+        self.host_in_runs = writer.written(kernels)
+        self.tables, self.weights = writer.tables, writer.weights
         self.names = plain.call.__globals__
         self.fast: Call | None = None
         self._boxed_call = True
@@ -430,13 +429,13 @@ class InRuns:
         except LabError:  # the plain program says it
             self.fast = self.plain.call
             return self.fast
-        names = dict(self.names)
+        names, lines = dict(self.names), self.host_in_runs.code.lines
         own = {
             "plain": self.plain.call, "packed_weights": partial(_packed_weights, self.weights),
-            NOTE: line_adder(self.text.lines, self.traces),
+            NOTE: line_adder(lines, self.traces),
             **{f"run_{n}": caller for n, caller in enumerate(callers)},
         }  # fmt: skip
-        exec(compile(guarded_text(self.text.lines), "<host program with runs>", "exec"), names)
+        exec(compile(guarded_text(lines), "<host program with runs>", "exec"), names)
         call = names["call"]
         names.update(self.names)
         names.update(own)

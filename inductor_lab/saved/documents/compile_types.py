@@ -15,6 +15,7 @@ from inductor_lab.saved.documents.kernel_types import (
     Item,
     Kernel,
     LibraryCall,
+    LibraryChoice,
     MemoryPlan,
     Operation,
     Origin,
@@ -59,7 +60,10 @@ class Part(Item):
     passes: list[str]
     """The passes that changed something, at any level."""
     texts: list[Text]
-    """The loop program before fusion, and the host program."""
+    """The loop program before fusion, and the host program; a second one if consecutive steps are
+    single calls of C++."""
+    libraries: NotRequired[list[LibraryChoice]]
+    """The libraries that were chosen by measurement."""
 
 
 class KeptValue(TypedDict):

@@ -249,6 +249,30 @@ class LibraryCall(Item):
     """The measured time; null before `Compilation.measure`."""
 
 
+class MeasuredLibrary(TypedDict):
+    """The time of one implementation of a library call."""
+
+    name: str
+    """The library; `packed` if the weight is kept in its layout between calls."""
+    seconds: float
+    """The minimum of several calls."""
+
+
+class LibraryChoice(TypedDict):
+    """The measured library for all matrix products, or convolutions, of one size."""
+
+    operator: str
+    """The operator, such as `addmm` or `convolution`."""
+    sizes: list[int]
+    """m, k and n of the product (m, k) x (k, n)."""
+    dtype: str
+    """The dtype of the operands."""
+    measured: list[MeasuredLibrary]
+    """The implementations that were timed."""
+    chosen: str
+    """The name of the implementation that is called."""
+
+
 class Decision(Item):
     """Whether two loop nests were fused, with the answer of every rule."""
 

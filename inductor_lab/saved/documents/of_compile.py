@@ -13,6 +13,7 @@ from inductor_lab.compiler.capture.capture import Recompile as RecompileRecord
 from inductor_lab.compiler.capture.capture import readable_source
 from inductor_lab.compiler.capture.fx_graph import Span
 from inductor_lab.compiler.capture.source import SourceFile
+from inductor_lab.compiler.library_choice import Choice
 from inductor_lab.compiler.records import CompiledGraph, CompiledPart, Record
 from inductor_lab.saved.documents.compile_types import (
     AsCaptured,
@@ -37,6 +38,8 @@ from inductor_lab.saved.documents.compile_types import (
 from inductor_lab.saved.documents.kernel_types import (
     Axis,
     BufferUse,
+    LibraryChoice,
+    MeasuredLibrary,
     MemoryPlan,
     Operation,
     Recomputed,
@@ -213,9 +216,18 @@ def part(known: CompiledPart, at: str, called_from: Span | None = None) -> Part:
         rewrites=[RewritePass(name=step.name, fired=[str(each) for each in step.fired])
                   for step in known.rewrites.steps if step.changed],
         passes=list(known.passes),
-        texts=[text(known.loops, f"{at}.loops"), text(known.host, f"{at}.host")],
+        texts=[text(known.loops, f"{at}.loops"), text(known.host, f"{at}.host"),
+               *([text(known.host_in_runs, f"{at}.host_in_runs")] if known.host_in_runs else [])],
+        libraries=[library(each) for each in known.libraries],
         decisions=decisions(known.schedule.decisions, f"{at}."),
     )  # fmt: skip
+
+
+def library(known: Choice) -> LibraryChoice:
+    """The measured library for all products of one size."""
+    measured = [MeasuredLibrary(name=name, seconds=seconds) for name, seconds in known.seconds]
+    return LibraryChoice(operator=known.op, sizes=list(known.sizes), dtype=known.dtype,
+                         measured=measured, chosen=known.chosen)  # fmt: skip
 
 
 def text(known: object, at: str) -> Text:

@@ -45,7 +45,7 @@ from inductor_lab.compiler.ir.program import (
     read_by,
     views_in,
 )
-from inductor_lab.compiler.schedule.schedule import Group, Schedule
+from inductor_lab.compiler.schedule.schedule import Group, Schedule, ScheduleStep
 
 DEFAULTS = Options()
 POOLED_FROM = 128 * 1024
@@ -65,19 +65,12 @@ def host_program(
     schedule: Schedule, kernels: Sequence[Kernel], options: Options = DEFAULTS
 ) -> HostProgram:
     """Print the program that runs a schedule; `kernels` has one kernel per group, in order."""
-    program = schedule.program
-    writer = HostWriter(schedule, pooled=options.memory_pool > 0 and "POOL" in HELPERS)
-    parameters = tuple(str(entry) for entry in program.inputs)
-    writer.unpack(parameters)
-    remaining = iter(kernels)
-    for position, step in enumerate(schedule.steps):
-        if isinstance(step, Group):
-            writer.group(step, next(remaining))
-        else:
-            writer.extern(step)
-        writer.free(position)
-    writer.finish()
-    return HostProgram(Code.of([*writer.preface(), *writer.lines]), parameters)
+    return HostWriter(schedule, uses_pool(options)).written(kernels)
+
+
+def uses_pool(options: Options) -> bool:
+    """Does the host program allocate large CPU tensors from the pool?"""
+    return options.memory_pool > 0 and "POOL" in HELPERS
 
 
 @dataclass
@@ -91,6 +84,16 @@ class HostWriter:
     used: set[str] = field(default_factory=set)
     taken_over: list[str] = field(default_factory=list)
     indent: str = "    "
+
+    def written(self, kernels: Sequence[Kernel]) -> HostProgram:
+        """Print all steps; `kernels` has one kernel per group, in order."""
+        parameters = tuple(str(entry) for entry in self.program.inputs)
+        self.unpack(parameters)
+        remaining = iter(kernels)
+        for position, step in enumerate(self.schedule.steps):
+            self.step(position, step, next(remaining) if isinstance(step, Group) else None)
+        self.finish()
+        return HostProgram(Code.of([*self.preface(), *self.lines]), parameters)
 
     @cached_property
     def read_by_kernels(self) -> frozenset[str]:
@@ -177,6 +180,15 @@ class HostWriter:
                     self.bound.add(str(value))
 
     # ---- steps --------------------------------------------------------------------------------
+
+    def step(self, position: int, step: ScheduleStep, kernel: Kernel | None) -> None:
+        """Print one step of the schedule; `kernel` is that of a group."""
+        if isinstance(step, Group):
+            assert kernel is not None, "each group has a kernel"
+            self.group(step, kernel)
+        else:
+            self.extern(step)
+        self.free(position)
 
     def group(self, group: Group, kernel: Kernel) -> None:
         for parameter in kernel.parameters:
