@@ -64,6 +64,15 @@ def packings(module: nn.Sequential) -> int:
     return 0 if packed is None else packed.uses["packings"]
 
 
+def test_our_packed_form_serves_images_of_all_sizes(library: str) -> None:
+    module = net()
+    fast = lab.compile(module, dynamic=False)
+    with torch.no_grad():
+        for size in (20, 24):
+            fast(torch.randn(2, 8, size, size))
+    assert packings(module) == (2 if library == "oneDNN" else 1)
+
+
 def packed_bytes(weight: torch.Tensor, library: str) -> int:
     """Return the size of a packed weight; ours is padded to whole panels."""
     functions = own_products.functions_for(torch.float32)

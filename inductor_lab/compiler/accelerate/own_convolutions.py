@@ -96,4 +96,4 @@ def convolve(
     return out
 
 
-CONVOLUTION_LIBRARIES[NAME] = ConvolutionLibrary(pack, convolve, knows)
+CONVOLUTION_LIBRARIES[NAME] = ConvolutionLibrary(pack, convolve, knows, depends=False)

@@ -114,12 +114,14 @@ class ConvolutionLibrary:
     """The functions of a library for float32 images and weights, both channels-last.
 
     They are `pack(weight, window, shape of x)` and `convolve(x, packed, weight, bias, window)`;
-    `knows(window)` says whether it computes such convolutions.
+    `knows(window)` says whether it computes such convolutions.  `depends` says whether the packed
+    form depends on the window and the images.
     """
 
     pack: Callable[[torch.Tensor, Window, torch.Size], torch.Tensor]
     convolve: Callable[..., torch.Tensor]
     knows: Callable[[Window], bool]
+    depends: bool
 
 
 def _onednn_pack(weight: torch.Tensor, window: Window, shape: torch.Size) -> torch.Tensor:
@@ -139,7 +141,9 @@ def _onednn_convolve(
 
 
 CONVOLUTION_LIBRARIES = {
-    "oneDNN": ConvolutionLibrary(_onednn_pack, _onednn_convolve, lambda window: True),
+    "oneDNN": ConvolutionLibrary(
+        _onednn_pack, _onednn_convolve, knows=lambda window: True, depends=True
+    ),
 }
 
 
@@ -318,12 +322,15 @@ def convolution(
     """
     window = Window(tuple(stride), tuple(padding), tuple(dilation), groups)
 
-    def pack(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
-        return CONVOLUTION_LIBRARIES[library].pack(_laid_out(weight, scale), window, x.shape)
+    chosen = CONVOLUTION_LIBRARIES[library]
 
-    packed = WEIGHTS.get(weight, ("convolution", library, x.shape, window), pack, scale)
+    def pack(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
+        return chosen.pack(_laid_out(weight, scale), window, x.shape)
+
+    form = ("convolution", library, *((x.shape, window) if chosen.depends else ()))
+    packed = WEIGHTS.get(weight, form, pack, scale)
     if packed is not None:
-        return CONVOLUTION_LIBRARIES[library].convolve(x, packed, weight, bias, window)
+        return chosen.convolve(x, packed, weight, bias, window)
     last = _laid_out(weight, scale)
     return torch.convolution(x, last, bias, stride, padding, dilation, False, [0, 0], groups)
 
