@@ -33,6 +33,8 @@ class Accelerator:
                   accelerator without a name
     needs         the feature of `torch_names.toml` that it needs; "" if none
     passes        the passes that it adds to the four lists
+    ahead         `(inputs, options)`: returns what a thread may compile before a graph is lowered,
+                  as pairs of a function and its arguments
     joint         `(module, rewrites_off)`: edits a joint graph before it is partitioned
     before_load   `(schedule, options)`: called before a host program is loaded
     shorten       `(executable, schedule, kernels, options, traces)`: returns a faster call
@@ -47,6 +49,7 @@ class Accelerator:
     name: str
     needs: str = ""
     passes: tuple[Added, ...] = ()
+    ahead: Hook = None
     joint: Hook = None
     before_load: Hook = None
     shorten: Hook = None

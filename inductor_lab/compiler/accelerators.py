@@ -6,7 +6,7 @@ still compiles, but to slower programs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.lower.passes import pass_list
 from inductor_lab.compiler.rewrite import passes as rewrite
 from inductor_lab.compiler.runtime.executable import Executable
+from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue
 from inductor_lab.compiler.schedule import passes as schedule
 from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.torch_door.torch_aot import Around
@@ -78,6 +79,20 @@ def effective_options(options: Options) -> Options:
         pack_weights=options.pack_weights and "packed_weights" not in off,
         passes_off=tuple(sorted({*options.passes_off, *added})),
     )
+
+
+_STARTED: set[tuple[Callable[..., Any], tuple[Any, ...]]] = set()
+
+
+def work_ahead(inputs: Sequence[Any], options: Options) -> None:
+    """Let a thread compile what accelerators need for a graph, once per process."""
+    options = effective_options(options)
+    hooks = (one.ahead for one in ACCELERATORS if one.name not in options.accelerators_off)
+    wanted = (job for ahead in hooks if ahead for job in ahead(inputs, options))
+    jobs = [job for job in wanted if job not in _STARTED]
+    if jobs:
+        _STARTED.update(jobs)
+        BackgroundValue(lambda: [function(*given) for function, given in jobs])
 
 
 def edit_joint(module: GraphModule, options: Options) -> None:

@@ -137,6 +137,7 @@ class GraphCompiler:
         self, module: GraphModule, inputs: Sequence[Any], name: str
     ) -> Callable[..., Any]:
         before_lowering(self.options.mode, inputs)
+        accelerators.work_ahead(inputs, self.options)
         if self.keep:
             original = torch_api.copy_of(module)
             self.captured = self._phase("captured", lambda: fx_graph(original, name))

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from inductor_lab.compiler.accelerate import own_products
-from inductor_lab.compiler.accelerate.own_products import multiply, pack
+from inductor_lab.compiler import accelerators
+from inductor_lab.compiler.accelerate import evict, own_convolutions, own_products, step_runs
+from inductor_lab.compiler.accelerate.own_products import functions_for, multiply, pack
+from inductor_lab.compiler.base.options import Options
+from inductor_lab.compiler.runtime.toolchain.background_compile import wait_for_all
 
 pytestmark = pytest.mark.skipif(
     not own_products.knows(torch.float32), reason="this machine has no vectors that it knows"
@@ -75,3 +78,24 @@ def test_special_values_stay_in_their_row_and_column(dtype: torch.dtype) -> None
 
 def test_other_dtypes_are_left_to_other_libraries() -> None:
     assert not any(map(own_products.knows, (torch.float64, torch.float16, torch.int32)))
+
+
+def test_a_thread_compiles_ahead_what_large_weights_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accelerators, "_STARTED", set())
+    large, small = (torch.nn.Parameter(torch.empty(n, n)) for n in (256, 8))
+    images, constant = torch.nn.Parameter(torch.empty(64, 64, 3, 3)), torch.empty(256, 256)
+    product = {functions_for, evict._function, step_runs._runner}
+
+    def asked(*inputs: torch.Tensor, **options: object) -> set[object]:
+        accelerators._STARTED.clear()
+        accelerators.work_ahead(inputs, Options(**options))
+        return {function for function, _ in accelerators._STARTED}
+
+    with torch.no_grad():
+        assert asked(large) == product
+        assert asked(images) == product | {own_convolutions.function}
+        assert not asked(small, constant)
+        assert not asked(large, matmul="aten")
+        assert asked(large, accelerators_off=("step_runs",)) == product - {step_runs._runner}
+    assert not asked(large)
+    wait_for_all()

@@ -7,13 +7,15 @@ weight in the cache, libraries that wait for memory look as fast as those that f
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 
+from inductor_lab.compiler.accelerate.packing import weights_among
 from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.ir.library_ops import packed_address, packed_bytes
 from inductor_lab.compiler.runtime.toolchain.shared_library import library_of
 
@@ -31,6 +33,11 @@ def evict(weight: torch.Tensor) -> None:
         return
     address, count = (packed_address, packed_bytes) if weight.is_mkldnn else (_address, _bytes)
     _function()(address(weight), count(weight))
+
+
+def ahead(inputs: Sequence[Any], options: Options) -> Iterable[tuple[Any, tuple[Any, ...]]]:
+    """What is needed to time the products of a graph."""
+    return [(_function, ())] if weights_among(inputs, options) else []
 
 
 def _address(weight: torch.Tensor) -> int:

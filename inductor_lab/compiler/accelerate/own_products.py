@@ -10,15 +10,17 @@ Inductor: `CppPackedGemmTemplate` in `codegen/cpp_gemm_template.py`, with parts 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
 
-from inductor_lab.compiler.accelerate.packing import LIBRARIES, Library
+from inductor_lab.compiler.accelerate.packing import LIBRARIES, Library, weights_among
 from inductor_lab.compiler.accelerate.pool import POOL
 from inductor_lab.compiler.base.errors import LabError
+from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.runtime.toolchain.shared_library import library_of
 
 NAME = "inductor_lab"
@@ -75,6 +77,12 @@ def functions_for(dtype: torch.dtype) -> Functions | None:
     pack.restype, product.restype = None, ctypes.c_int
     found = Functions(columns(), step(), pack, product)
     return found if found.columns else None
+
+
+def ahead(inputs: Sequence[Any], options: Options) -> Iterable[tuple[Any, tuple[Any, ...]]]:
+    """What products with the weights of a graph need."""
+    dtypes = {weight.dtype for weight in weights_among(inputs, options)}
+    return [(functions_for, (dtype,)) for dtype in KINDS if dtype in dtypes]
 
 
 def knows(dtype: torch.dtype) -> bool:

@@ -25,12 +25,13 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.ir.library_ops import (
     mkl_linear,
     mkl_supports,
@@ -50,6 +51,8 @@ PAYS = 4
 """The number of calls after which a packing has paid off (chosen, like the other limits here)."""
 MOST_FORMS = 2
 """The maximum number of forms of a weight, for example for a long prompt and for single tokens."""
+LARGE = 1 << 14
+"""The elements of a weight from which our libraries are compiled ahead."""
 NOTHING = torch.empty(0)
 
 State = tuple[Any, ...]
@@ -218,6 +221,11 @@ class PackedWeights:
             packed = self._renewed(weight, packed)
         return None if packed is None else packed.form(form, pack, scale)
 
+    def allows(self, weight: torch.Tensor) -> bool:
+        """May the weight be packed?"""
+        packed = self._packed.get(id(weight))
+        return (packed is not None and packed.is_of(weight)) or packing_problem(weight) is None
+
     def release(self) -> int:
         """Delete all packed weights; return their size in bytes."""
         freed = self.nbytes
@@ -251,7 +259,7 @@ def _equal(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     return a is b if a is None or b is None else torch.equal(a, b)
 
 
-def _laid_out(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
+def laid_out(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
     """Return a channels-last copy of the weight of a convolution, each row times its factor."""
     copy = torch.empty_like(weight, memory_format=torch.channels_last).copy_(weight)
     return copy if scale is None else copy.mul_(scale.view(-1, 1, 1, 1))
@@ -261,6 +269,15 @@ def state_of(weight: torch.Tensor) -> State:
     """Return the address and the layout of a tensor; the tensor stays copy-on-write."""
     where = data_address(weight), weight.storage_offset()
     return (*where, weight.shape, weight.stride(), weight.dtype)
+
+
+def weights_among(inputs: Sequence[Any], options: Options) -> list[torch.Tensor]:
+    """Return the large inputs of a graph without gradients that a library may pack."""
+    if torch.is_grad_enabled() or not options.pack_weights or options.matmul != "measured":
+        return []
+    weights = (x for x in inputs if type(x) is torch.nn.Parameter and x.requires_grad)
+    of_cpu = (weight for weight in weights if weight.dim() > 1 and weight.device.type == "cpu")
+    return [weight for weight in of_cpu if weight.numel() >= LARGE]
 
 
 def packing_problem(weight: torch.Tensor) -> str | None:
@@ -321,18 +338,28 @@ def convolution(
     Each row of the weight is multiplied by a number of `scale`.
     """
     window = Window(tuple(stride), tuple(padding), tuple(dilation), groups)
+    packed = packed_for_convolution(weight, scale, window, x.shape, library)
+    if packed is not None:
+        return CONVOLUTION_LIBRARIES[library].convolve(x, packed, weight, bias, window)
+    last = laid_out(weight, scale)
+    return torch.convolution(x, last, bias, stride, padding, dilation, False, [0, 0], groups)
 
+
+def packed_for_convolution(
+    weight: torch.Tensor, scale: torch.Tensor | None, window: Window, shape: torch.Size,
+    library: str,
+) -> torch.Tensor | None:  # fmt: skip
+    """Return the weight as a library packs it for images of this shape; None as in `get`.
+
+    Each row of the weight is multiplied by a number of `scale`.
+    """
     chosen = CONVOLUTION_LIBRARIES[library]
 
     def pack(weight: torch.Tensor, scale: torch.Tensor | None) -> torch.Tensor:
-        return chosen.pack(_laid_out(weight, scale), window, x.shape)
+        return chosen.pack(laid_out(weight, scale), window, shape)
 
-    form = ("convolution", library, *((x.shape, window) if chosen.depends else ()))
-    packed = WEIGHTS.get(weight, form, pack, scale)
-    if packed is not None:
-        return chosen.convolve(x, packed, weight, bias, window)
-    last = _laid_out(weight, scale)
-    return torch.convolution(x, last, bias, stride, padding, dilation, False, [0, 0], groups)
+    form = ("convolution", library, *((shape, window) if chosen.depends else ()))
+    return WEIGHTS.get(weight, form, pack, scale)
 
 
 LINEAR = "inductor_lab.linear.default"

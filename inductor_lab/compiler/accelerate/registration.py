@@ -6,6 +6,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from inductor_lab.compiler.accelerate import evict
 from inductor_lab.compiler.accelerate.convolution_libraries import choose_convolutions
 from inductor_lab.compiler.accelerate.convolutions import channels_last_training, convolutions
 from inductor_lab.compiler.accelerate.first_call import FirstCall
@@ -16,21 +17,25 @@ from inductor_lab.compiler.accelerate.warm_graphs import Part, loaded_call, warm
 from inductor_lab.compiler.accelerator import Accelerator, Added
 from inductor_lab.compiler.base.passes import Pass
 
-for _name in ("own_products", "own_convolutions"):  # they add themselves to `packing.py`
-    try:
-        import_module(f"{__package__}.{_name}")
-    except ModuleNotFoundError as error:
-        if not (error.name or "").endswith(("own_products", "own_convolutions")):
-            raise
+NEEDS = "oneDNN's products"
 
-RUNS: tuple[Accelerator, ...] = ()
-try:
-    from inductor_lab.compiler.accelerate.step_runs import in_runs
-except ModuleNotFoundError as error:
-    if not (error.name or "").endswith(("own_products", "step_runs")):
-        raise
-else:
-    RUNS = (Accelerator("step_runs", shorten=in_runs),)
+
+def _optional(name: str) -> Any:
+    """A file of this folder; None if it, or one that it needs, was deleted."""
+    try:
+        return import_module(f"{__package__}.{name}")
+    except ImportError as error:
+        if not (error.name or "").startswith(str(__package__)):
+            raise
+        return None
+
+
+# these add themselves to the libraries of `packing.py`, and to the steps of `step_runs.py`
+_own = filter(None, map(_optional, ("own_products", "own_convolutions")))
+LIBRARIES = [Accelerator("libraries", needs=NEEDS, ahead=one.ahead) for one in (evict, *_own)]
+_runs = _optional("step_runs")
+RUNS = (Accelerator("step_runs", ahead=_runs.ahead, shorten=_runs.in_runs),) if _runs else ()
+_optional("convolution_steps")
 
 ATTENTION: tuple[Accelerator, ...] = ()
 try:
@@ -73,6 +78,7 @@ ACCELERATORS = (
     Accelerator("bare_calls", needs="bare calls"),
     Accelerator("warm_graphs", needs="warm graphs", key=warm_key, keep=_keep),
     Accelerator("", around=FirstCall),  # both of the above
+    *LIBRARIES,
     *RUNS,
     *ATTENTION,
     Accelerator(
@@ -96,7 +102,7 @@ ACCELERATORS = (
     ),
     Accelerator(
         "libraries",
-        needs="oneDNN's products",
+        needs=NEEDS,
         passes=(
             Added("schedule", "keep_precision", Pass(
                 "libraries", "call the fastest library for each matrix product", choose_libraries,

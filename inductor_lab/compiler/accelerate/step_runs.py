@@ -9,9 +9,10 @@ small C++ loop (`lab_steps.h`), which reads functions and addresses from a table
     buf2 = linear(buf1, ...)                  return (buf2,)
     return (buf2,)
 
-Buffers that only these steps use share one block of memory, the arena.  Products belong to a run if
-our own library computes them (`own_products.py`).  If a weight cannot be packed, or while a tool
-times or records single steps, the ordinary host program runs.
+Buffers that only these steps use share one block of memory, the arena.  Products and convolutions
+belong to a run if our own library computes them (`own_products.py`, `convolution_steps.py`).  If a
+weight cannot be packed, or while a tool times or records single steps, the ordinary host program
+runs.
 
 Inductor: `cpp_wrapper`, which prints the whole host program in C++ and compiles it.
 """
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -28,7 +29,12 @@ from typing import Any
 import torch
 
 from inductor_lab.compiler.accelerate.own_products import NAME, functions_for
-from inductor_lab.compiler.accelerate.packing import LINEAR, packed_weight
+from inductor_lab.compiler.accelerate.packing import (
+    LINEAR,
+    WEIGHTS,
+    packed_weight,
+    weights_among,
+)
 from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.host.host_program import HostWriter, uses_pool
@@ -77,8 +83,20 @@ class Packed:
     transposed: bool
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A packed weight that also depends on a tensor of the call, as an argument.
+
+    `prepare(weight, scale)` returns it, before the run begins.
+    """
+
+    weight: str
+    scale: BufferView | None
+    prepare: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
+
+
 THREADS = "torch.get_num_threads()"
-Argument = BufferView | Packed | int | str
+Argument = BufferView | Packed | Prepared | int | str
 """A buffer's address, a packed weight's, a number, or a Python expression of a number."""
 
 
@@ -106,9 +124,7 @@ def native_step(step: ScheduleStep, kernel: Kernel | None, schedule: Schedule) -
         return None if kernel is None else _of_kernel(kernel, schedule)
     if step.bases or any(step.numbers) or step.kwargs:
         return None
-    if step.op == LINEAR:
-        return _of_product(step, schedule)
-    return _of_written(step, schedule)
+    return NATIVE.get(step.op, _of_written)(step, schedule)
 
 
 def _of_kernel(kernel: Kernel, schedule: Schedule) -> NativeStep | None:
@@ -118,7 +134,7 @@ def _of_kernel(kernel: Kernel, schedule: Schedule) -> NativeStep | None:
     if any(p.buffer is None or p.checked for p in given):
         return None
     names = [p.buffer for p in given if p.buffer is not None]
-    if not all(_is_fixed(buffers[name].layout) for name in names):
+    if not all(is_fixed(buffers[name].layout) for name in names):
         return None
     views = tuple(BufferView(name, replace(buffers[name].layout, offset=0)) for name in names)
     makes = tuple(p.buffer for p in given if p.buffer is not None and p.role == "out")
@@ -135,7 +151,7 @@ def _of_product(call: ExternCall, schedule: Schedule) -> NativeStep | None:
     (out,) = call.outputs
     assert isinstance(x, BufferView) and isinstance(weight, BufferView), "`library_call` made it"
     functions = functions_for(schedule.program.buffers[x.buffer].dtype)
-    if library != NAME or functions is None or out is None or not _is_fixed(x.layout):
+    if library != NAME or functions is None or out is None or not is_fixed(x.layout):
         return None
     made = schedule.program.buffers[out].layout
     rows, depth, columns = x.layout.size[0], x.layout.size[1], made.size[1]
@@ -158,7 +174,7 @@ def _of_written(call: ExternCall, schedule: Schedule) -> NativeStep | None:
     if one is None or made is None or len(views) != len(call.args) - 1:
         return None
     layout = buffers[made].layout
-    fixed = all(_is_fixed(view.layout) for view in views)
+    fixed = all(is_fixed(view.layout) for view in views)
     if not fixed or one.layout != (layout.size, layout.stride):
         return None
     given = {**dict(zip(one.given, views, strict=True)), one.makes: BufferView(made, layout)}
@@ -166,7 +182,11 @@ def _of_written(call: ExternCall, schedule: Schedule) -> NativeStep | None:
     return NativeStep(call.op, lambda _: one.function(), arguments, (made,), one.failed)
 
 
-def _is_fixed(layout: Layout) -> bool:
+NATIVE: dict[str, Callable[[ExternCall, Schedule], NativeStep | None]] = {LINEAR: _of_product}
+"""For each operator of ours, what makes its calls native."""
+
+
+def is_fixed(layout: Layout) -> bool:
     return all(isinstance(n, int) for n in (*layout.size, *layout.stride, layout.offset))
 
 
@@ -194,6 +214,12 @@ class Run:
     def end(self) -> int:
         return self.first + len(self.steps)
 
+    @property
+    def prepared(self) -> tuple[Prepared, ...]:
+        """The weights that are packed before it begins."""
+        given = (argument for step in self.steps for argument in step.arguments)
+        return tuple(dict.fromkeys(each for each in given if isinstance(each, Prepared)))
+
 
 def runs_of(schedule: Schedule, kernels: Sequence[Kernel]) -> tuple[Run, ...]:
     """The runs of a schedule, in order."""
@@ -205,14 +231,20 @@ def runs_of(schedule: Schedule, kernels: Sequence[Kernel]) -> tuple[Run, ...]:
     found: list[Run] = []
     together: list[NativeStep] = []
     for position, native in enumerate([*natives, None]):
+        if native is None or _waits(native, together):
+            if len(together) >= FEWEST:
+                found.append(_run(schedule, position - len(together), tuple(together)))
+            together = []
         if native is not None:
             together.append(native)
-        elif len(together) >= FEWEST:
-            found.append(_run(schedule, position - len(together), tuple(together)))
-            together = []
-        else:
-            together = []
     return tuple(found)
+
+
+def _waits(native: NativeStep, together: Sequence[NativeStep]) -> bool:
+    """Is a weight prepared from a result of these steps, so that they must end before?"""
+    made = {name for step in together for name in step.makes}
+    scales = (each.scale for each in native.arguments if isinstance(each, Prepared))
+    return any(scale is not None and scale.buffer in made for scale in scales)
 
 
 def _run(schedule: Schedule, first: int, steps: tuple[NativeStep, ...]) -> Run:
@@ -275,9 +307,10 @@ class _Writer(HostWriter):
         return tuple(dict.fromkeys(each for each in given if isinstance(each, Packed)))
 
     def before_clearing(self) -> None:
-        if self.weights:
+        prepared = dict.fromkeys(each.weight for run in self.runs for each in run.prepared)
+        if self.weights or prepared:
             weights = ", ".join(each.weight for each in self.weights)
-            self.emit(f"packed = packed_weights([{weights}])")
+            self.emit(f"packed = packed_weights([{weights}], [{', '.join(prepared)}])")
             self.emit("if packed is None:")
             self.emit("    return plain(args)")
 
@@ -297,6 +330,11 @@ class _Writer(HostWriter):
                 self.bound.add(storage)
                 new = self.new_tensor(buffers[storage])
                 self.emit(f"{storage} = {new}", buffers[storage].origins)
+        if prepared := run.prepared:
+            weights = ", ".join(each.weight for each in prepared)
+            scales = ", ".join("None" if each.scale is None else self.value(each.scale)
+                               for each in prepared)  # fmt: skip
+            self.emit(f"prepared = prepare_{number}([{weights}], [{scales}])")
         slots = {"0": 0}
         if run.offsets:
             layout = Layout.contiguous((run.nbytes,))
@@ -314,6 +352,8 @@ class _Writer(HostWriter):
         self.emit(f"run_{number}({', '.join(slots)})", origins, statement=True)
         if run.offsets:
             self.emit("del arena")
+        if prepared:
+            self.emit("del prepared")
         for position, step in enumerate(run.steps, run.first):
             for name in step.makes:
                 self.rename(run, name)
@@ -344,6 +384,8 @@ class _Writer(HostWriter):
             return argument, 0
         if isinstance(argument, Packed):
             return f"packed[{self.weights.index(argument)}].data_ptr()", 0
+        if isinstance(argument, Prepared):
+            return f"prepared[{run.prepared.index(argument)}].data_ptr()", 0
         name, buffers = argument.buffer, self.program.buffers
         offset = int(argument.layout.offset) * buffers[name].dtype.itemsize
         if name in run.offsets:
@@ -361,6 +403,11 @@ def _runner() -> Any:
     run.argtypes = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
     run.restype = ctypes.c_int64
     return run
+
+
+def ahead(inputs: Sequence[Any], options: Options) -> Iterable[tuple[Any, tuple[Any, ...]]]:
+    """What the products of a graph need to be in a run."""
+    return [(_runner, ())] if weights_among(inputs, options) else []
 
 
 def _caller(run: Run, table: Sequence[Row], library: Library | None) -> Callable[..., None]:
@@ -384,9 +431,11 @@ def _caller(run: Run, table: Sequence[Row], library: Library | None) -> Callable
 
 
 def _packed_weights(
-    asked: Sequence[Packed], weights: Sequence[torch.Tensor]
+    asked: Sequence[Packed], weights: Sequence[torch.Tensor], prepared: Sequence[torch.Tensor]
 ) -> list[torch.Tensor] | None:
-    """The packed form of each weight; None if one cannot be packed."""
+    """The packed form of each weight; None if one of all weights cannot be packed."""
+    if not all(map(WEIGHTS.allows, prepared)):
+        return None
     found: list[torch.Tensor] = []
     for each, weight in zip(asked, weights, strict=True):
         packed = packed_weight(weight, each.rows, each.transposed, NAME)
@@ -394,6 +443,14 @@ def _packed_weights(
             return None
         found.append(packed)
     return found
+
+
+def _prepared(
+    asked: Sequence[Prepared], weights: Sequence[torch.Tensor],
+    scales: Sequence[torch.Tensor | None],
+) -> list[torch.Tensor]:  # fmt: skip
+    given = zip(asked, weights, scales, strict=True)
+    return [each.prepare(weight, scale) for each, weight, scale in given]
 
 
 class InRuns:
@@ -434,6 +491,7 @@ class InRuns:
             "plain": self.plain.call, "packed_weights": partial(_packed_weights, self.weights),
             NOTE: line_adder(lines, self.traces),
             **{f"run_{n}": caller for n, caller in enumerate(callers)},
+            **{f"prepare_{n}": partial(_prepared, run.prepared) for n, run in enumerate(self.runs)},
         }  # fmt: skip
         exec(compile(guarded_text(lines), "<host program with runs>", "exec"), names)
         call = names["call"]

@@ -67,7 +67,6 @@ static inline void lab_convolution_tiles(int64_t count, const float* const* x, f
 }
 
 //@ lab_packed_convolution
-#include <atomic>
 #include <string.h>
 // out[image][row][column][kernel]; the weight is packed as a matrix [kernel][window row][run].
 // `bias` may be null.  `threads` share the work: a task is a block of pixels and a panel.
@@ -81,14 +80,14 @@ static inline void lab_packed_convolution(const float* x, const float* packed, c
     const int64_t pixels = s.images * s.rows * s.columns;
     int64_t block = most;  // pixels of the result whose images stay in the cache
     while (block > 4 * rows && panels * ((pixels + block - 1) / block) < 4 * threads) block -= rows;
-    const int64_t tasks = panels * ((pixels + block - 1) / block);
-    std::atomic<int64_t> next{0};
+    const bool by_rows = pixels * s.channels >= s.kernels * deep;
+    lab_blocks tasks(panels, (pixels + block - 1) / block, by_rows, threads);
     #pragma omp parallel
-    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
-        const int64_t n = task % panels * width, first = task / panels * block;
+    for (int64_t task, share = tasks.own(); (task = tasks.take(share)) >= 0;) {
+        const int64_t n = tasks.panel(task) * width, first = tasks.block(task) * block;
         const int64_t count = first + block < pixels ? block : pixels - first;
-        const int64_t later = task + threads;  // this thread's next task if all are equally fast
-        const float *panel = packed + n * deep, *next_panel = packed + later % panels * width * deep;
+        const int64_t later = tasks.next_panel(share, task);
+        const float* panel = packed + n * deep;
         float sums[most][width], begin[width] = {};
         const float* corner[most];  // of each pixel's window
         int64_t top[most], left[most];
@@ -126,8 +125,8 @@ static inline void lab_packed_convolution(const float* x, const float* packed, c
                 const int64_t k = p * run / parts, end = (p + 1) * run / parts;
                 const bool last = p + 1 == parts && down + 1 == s.window_rows;
                 const float* weight = panel + (down * run + k) * width;
-                lab_ahead ahead(last ? next_panel : weight + (end - k) * width,
-                                last && later >= tasks ? 0 : (end - k) * width * sizeof(float),
+                lab_ahead ahead(last ? packed + later * width * deep : weight + (end - k) * width,
+                                last && later < 0 ? 0 : (end - k) * width * sizeof(float),
                                 (count + rows - 1) / rows, end - k);
                 lab_convolution_tiles(insides, inside, inside_to, k, end - k, weight, ahead);
                 for (int64_t c = k / s.channels; borders && c * s.channels < end; c++) {

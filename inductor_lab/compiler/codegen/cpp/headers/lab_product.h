@@ -4,11 +4,12 @@
 // A tile of the result, `rows` x `columns`, stays in registers while k runs: for each k a row of the
 // panel is loaded once, and multiplied by one element of each row of x.
 //
-//             panel: k          One task is a panel and a block of rows of x.  Threads take tasks when
-//             columns           they are free, so a thread that shares its processor gets fewer.
-//      x    [ k ........ ]      A part of the panel, `depth` deep, stays in the cache while all tiles
-//    rows   [ tile       ]      of the block are computed with it.  At the same time the next part is
-//                               fetched from memory: in a call, a model reads each weight only once.
+//             panel: k          One task is a panel and a block of rows of x.  Each thread has a share
+//             columns           of the tasks, and helps others when it is done, so a thread that shares
+//      x    [ k ........ ]      its processor does less.  A part of the panel, `depth` deep, stays in
+//    rows   [ tile       ]      the cache while all tiles of the block are computed with it.  At the
+//                               same time the next part is fetched from memory: in a call, a model
+//                               reads each weight only once.
 
 //@ lab_tiles_of_floats
 // What a tile does with float32.  `known` says whether this processor has vectors for it.
@@ -185,8 +186,66 @@ template <class T> struct lab_product_rows<T, 0> {
     template <class... Arguments> static inline void tile(int64_t, Arguments&&...) {}
 };
 
-//@ lab_packed_product
+//@ lab_tasks
 #include <atomic>
+#include <stdint.h>
+#ifdef _OPENMP
+extern "C" int omp_get_thread_num();
+#endif
+// Numbers that threads take: first those of their own share, in order, then those left in others.
+struct lab_tasks {
+    enum { most = 64 };
+    struct alignas(64) share {
+        std::atomic<int64_t> next;
+        int64_t end;
+    };
+    share shares[most];
+    int64_t count;
+
+    lab_tasks(int64_t tasks, int64_t threads) {
+        count = threads < 1 ? 1 : threads > most ? most : threads;
+        for (int64_t s = 0; s < count; s++) {
+            shares[s].next = tasks * s / count;
+            shares[s].end = tasks * (s + 1) / count;
+        }
+    }
+    int64_t own() const {
+#ifdef _OPENMP
+        return omp_get_thread_num() % count;
+#else
+        return 0;
+#endif
+    }
+    // The next task of a thread, -1 if there are none; `share` is where it takes them.
+    int64_t take(int64_t& share) {
+        for (int64_t tried = 0; tried < count; tried++) {
+            const int64_t task = shares[share].next.fetch_add(1, std::memory_order_relaxed);
+            if (task < shares[share].end) return task;
+            share = (share + 1) % count;
+        }
+        return -1;
+    }
+};
+
+//@ lab_blocks
+// Tasks that are a panel of the weight and a block of rows.  A share is a part of the larger operand,
+// rows or panels: a thread finds them in its cache, where it has computed them.
+struct lab_blocks : lab_tasks {
+    int64_t panels, blocks;
+    bool by_rows;
+
+    lab_blocks(int64_t panels, int64_t blocks, bool by_rows, int64_t threads)
+        : lab_tasks(panels * blocks, threads), panels(panels), blocks(blocks), by_rows(by_rows) {}
+    int64_t panel(int64_t task) const { return by_rows ? task % panels : task / blocks; }
+    int64_t block(int64_t task) const { return by_rows ? task / panels : task % blocks; }
+    // The panel of the thread's next task, -1 if there is none or if it is the same.
+    int64_t next_panel(int64_t share, int64_t task) const {
+        const bool is_last = task + 1 >= shares[share].end;
+        return is_last || panel(task + 1) == panel(task) ? -1 : panel(task + 1);
+    }
+};
+
+//@ lab_packed_product
 // out[M][N] = x[M][K] weight^T + bias; `bias` may be null.  `threads` share the work.
 template <class T>
 static inline void lab_packed_product(const typename T::element* x, int64_t x_stride,
@@ -198,11 +257,10 @@ static inline void lab_packed_product(const typename T::element* x, int64_t x_st
     const int64_t panels = (N + width - 1) / width, deep = (K + step - 1) / step * step;
     int64_t block = 22 * tile;  // rows of x that stay in the cache
     while (block > 4 * tile && panels * ((M + block - 1) / block) < 4 * threads) block -= tile;
-    const int64_t tasks = panels * ((M + block - 1) / block);
-    std::atomic<int64_t> next{0};
+    lab_blocks tasks(panels, (M + block - 1) / block, M >= N, threads);
     #pragma omp parallel
-    for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) {
-        const int64_t n = task % panels * width, first = task / panels * block;
+    for (int64_t task, share = tasks.own(); (task = tasks.take(share)) >= 0;) {
+        const int64_t n = tasks.panel(task) * width, first = tasks.block(task) * block;
         const int64_t end = first + block < M ? first + block : M;
         const bool whole = n + width <= N;
         const int64_t count = whole ? width : N - n, bytes = count * sizeof(*out);
@@ -211,14 +269,13 @@ static inline void lab_packed_product(const typename T::element* x, int64_t x_st
         typename T::element edge[T::rows * columns];
         for (int64_t j = 0; bias && j < count; j++) begin[j] = T::number(bias[n + j]);
         const int64_t tiles = (end - first + tile - 1) / tile;
-        const int64_t later = task + threads;  // this thread's next task if all are equally fast
+        const int64_t later = tasks.next_panel(share, task);
         const typename T::element* panel = packed + n * deep;
-        const typename T::element* next_panel = packed + later % panels * width * deep;
         for (int64_t k = 0; k < K; k += depth) {
             const int64_t part = k + depth < K ? depth : K - k, size = part * width * sizeof(*out);
             const bool last = k + depth >= K;
-            lab_ahead ahead(last ? next_panel : panel + (k + depth) * width,
-                            last && later >= tasks ? 0 : size, tiles, part);
+            lab_ahead ahead(last ? packed + later * width * deep : panel + (k + depth) * width,
+                            last && later < 0 ? 0 : size, tiles, part);
             for (int64_t m = first; m < end; m += tile) {
                 const int64_t rows = m + tile < end ? tile : end - m;
                 typename T::element* to = whole ? out + m * N + n : edge;
