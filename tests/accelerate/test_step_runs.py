@@ -14,7 +14,7 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.compiler.accelerate import own_products, step_runs
-from inductor_lab.compiler.accelerate.packing import WEIGHTS
+from inductor_lab.compiler.accelerate.packing import LINEAR, WEIGHTS
 from inductor_lab.compiler.accelerate.step_runs import InRuns, arena_places
 
 pytestmark = pytest.mark.skipif(
@@ -77,11 +77,11 @@ def test_layers_are_one_call(made: list[InRuns]) -> None:
     (whole,) = made
     (run,) = whole.runs
     names = [step.name for step in run.steps]
-    assert names.count(step_runs.LINEAR) == 12 and len(names) >= 18
+    assert names.count(LINEAR) == 12 and len(names) >= 18
     assert whole.fast is not None and whole.fast is not whole.plain.call
     text = str(whole.host_in_runs)
     assert text.count("run_0(") == 1 and "    cpp_fused" not in text
-    assert f"# 12 {step_runs.LINEAR}, " in text
+    assert f"# 12 {LINEAR}, " in text
     assert x.nbytes <= run.nbytes < 10 * x.nbytes
 
 

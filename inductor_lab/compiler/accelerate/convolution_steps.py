@@ -9,14 +9,14 @@ import torch
 
 from inductor_lab.compiler.accelerate import own_convolutions
 from inductor_lab.compiler.accelerate.convolution_libraries import CONVOLUTION
-from inductor_lab.compiler.accelerate.packing import Window, laid_out, packed_for_convolution
-from inductor_lab.compiler.accelerate.step_runs import (
+from inductor_lab.compiler.accelerate.native_steps import (
     NATIVE,
     THREADS,
     NativeStep,
     Prepared,
     is_fixed,
 )
+from inductor_lab.compiler.accelerate.packing import Window, laid_out, packed_for_convolution
 from inductor_lab.compiler.ir.program import BufferView, ExternCall, Layout
 from inductor_lab.compiler.schedule.schedule import Schedule
 

@@ -22,33 +22,27 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any
 
 import torch
 
-from inductor_lab.compiler.accelerate.own_products import NAME, functions_for
-from inductor_lab.compiler.accelerate.packing import (
-    LINEAR,
-    WEIGHTS,
-    packed_weight,
-    weights_among,
+from inductor_lab.compiler.accelerate.native_steps import (
+    Argument,
+    NativeStep,
+    Packed,
+    Prepared,
+    native_step,
 )
+from inductor_lab.compiler.accelerate.own_products import NAME
+from inductor_lab.compiler.accelerate.packing import WEIGHTS, packed_weight, weights_among
 from inductor_lab.compiler.base.errors import LabError
 from inductor_lab.compiler.base.options import Options
 from inductor_lab.compiler.codegen.host.host_program import HostWriter, uses_pool
 from inductor_lab.compiler.codegen.kernel import Kernel
 from inductor_lab.compiler.ir.expr import NO_ORIGINS
-from inductor_lab.compiler.ir.higher_order import Written
-from inductor_lab.compiler.ir.program import (
-    Buffer,
-    BufferKind,
-    BufferView,
-    Callee,
-    ExternCall,
-    Layout,
-)
+from inductor_lab.compiler.ir.program import Buffer, BufferKind, Layout
 from inductor_lab.compiler.runtime.executable import STEPWISE, Executable
 from inductor_lab.compiler.runtime.failing_lines import NOTE, guarded_text, line_adder
 from inductor_lab.compiler.runtime.toolchain.shared_library import Library, library_of
@@ -57,8 +51,6 @@ from inductor_lab.compiler.torch_door.torch_api import mark_boxed, profiler, pro
 
 FEWEST = 3
 """The minimum number of steps of a run (chosen)."""
-MOST_ARGUMENTS = 64
-"""The maximum number of arguments of a function; the limit of `lab_steps.h`."""
 ALIGNED = 64
 """The alignment of buffers in an arena, in bytes: a cache line."""
 _TEXT = """
@@ -69,129 +61,6 @@ extern "C" LAB_EXPORT int64_t run_steps(
 """
 
 Call = Callable[[list[Any]], Any]
-
-
-# ---- what a step calls -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Packed:
-    """The packed form of a weight, as an argument."""
-
-    weight: str
-    rows: int
-    transposed: bool
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A packed weight that also depends on a tensor of the call, as an argument.
-
-    `prepare(weight, scale)` returns it, before the run begins.
-    """
-
-    weight: str
-    scale: BufferView | None
-    prepare: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
-
-
-THREADS = "torch.get_num_threads()"
-Argument = BufferView | Packed | Prepared | int | str
-"""A buffer's address, a packed weight's, a number, or a Python expression of a number."""
-
-
-@dataclass(frozen=True)
-class NativeStep:
-    """One call of a compiled function.
-
-    name       of the kernel or operator
-    function   returns the ctypes function, given the library of the graph's kernels
-    arguments  in order
-    makes      the buffers that it computes
-    failed     raises the error for a result that is not 0
-    """
-
-    name: str
-    function: Callable[[Library | None], Any]
-    arguments: tuple[Argument, ...]
-    makes: tuple[str, ...]
-    failed: Callable[[Any, int], None]
-
-
-def native_step(step: ScheduleStep, kernel: Kernel | None, schedule: Schedule) -> NativeStep | None:
-    """The step as a call of a compiled function with fixed sizes; None if it is not one."""
-    if isinstance(step, Group):
-        return None if kernel is None else _of_kernel(kernel, schedule)
-    if step.bases or any(step.numbers) or step.kwargs:
-        return None
-    return NATIVE.get(step.op, _of_written)(step, schedule)
-
-
-def _of_kernel(kernel: Kernel, schedule: Schedule) -> NativeStep | None:
-    buffers, given = schedule.program.buffers, kernel.parameters
-    if kernel.language != "cpp" or len(given) > MOST_ARGUMENTS:
-        return None
-    if any(p.buffer is None or p.checked for p in given):
-        return None
-    names = [p.buffer for p in given if p.buffer is not None]
-    if not all(is_fixed(buffers[name].layout) for name in names):
-        return None
-    views = tuple(BufferView(name, replace(buffers[name].layout, offset=0)) for name in names)
-    makes = tuple(p.buffer for p in given if p.buffer is not None and p.role == "out")
-
-    def function(library: Library | None) -> Any:
-        assert library is not None, "it has this kernel"
-        return getattr(library.handle, kernel.name)
-
-    return NativeStep(kernel.name, function, views, makes, _raise)
-
-
-def _of_product(call: ExternCall, schedule: Schedule) -> NativeStep | None:
-    x, weight, bias, transposed, library, _ = call.args
-    (out,) = call.outputs
-    assert isinstance(x, BufferView) and isinstance(weight, BufferView), "`library_call` made it"
-    functions = functions_for(schedule.program.buffers[x.buffer].dtype)
-    if library != NAME or functions is None or out is None or not is_fixed(x.layout):
-        return None
-    made = schedule.program.buffers[out].layout
-    rows, depth, columns = x.layout.size[0], x.layout.size[1], made.size[1]
-    if made != Layout.contiguous((rows, columns)) or x.layout.stride[1] != 1:
-        return None
-    start = 0 if bias is None else bias
-    sizes = (rows, columns, depth, THREADS)
-    arguments = (x, x.layout.stride[0], Packed(weight.buffer, rows, bool(transposed)), start,
-                 BufferView(out, made), *sizes)  # fmt: skip
-    return NativeStep(LINEAR, lambda _: functions.product, arguments, (out,), _raise)
-
-
-def _of_written(call: ExternCall, schedule: Schedule) -> NativeStep | None:
-    callees, buffers = schedule.program.callees, schedule.program.buffers
-    first = call.args[0] if call.args else None
-    called = callees.get(first.name) if isinstance(first, Callee) else None
-    one = called.one_kernel() if isinstance(called, Written) else None
-    made = call.outputs[0]
-    views = [arg for arg in call.args[1:] if isinstance(arg, BufferView)]
-    if one is None or made is None or len(views) != len(call.args) - 1:
-        return None
-    layout = buffers[made].layout
-    fixed = all(is_fixed(view.layout) for view in views)
-    if not fixed or one.layout != (layout.size, layout.stride):
-        return None
-    given = {**dict(zip(one.given, views, strict=True)), one.makes: BufferView(made, layout)}
-    arguments = tuple(given[name] for name in one.arguments)
-    return NativeStep(call.op, lambda _: one.function(), arguments, (made,), one.failed)
-
-
-NATIVE: dict[str, Callable[[ExternCall, Schedule], NativeStep | None]] = {LINEAR: _of_product}
-"""For each operator of ours, what makes its calls native."""
-
-
-def is_fixed(layout: Layout) -> bool:
-    return all(isinstance(n, int) for n in (*layout.size, *layout.stride, layout.offset))
-
-
-def _raise(function: Any, status: int) -> None:
-    function.errcheck(status, function, ())
 
 
 # ---- runs --------------------------------------------------------------------------------------
