@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -23,24 +22,15 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[InRuns]]:
+def made(
+    runs_made: list[InRuns], monkeypatch: pytest.MonkeyPatch
+) -> list[InRuns]:
     """The calls with runs that were made; our own library computes all convolutions."""
-    torch._dynamo.reset()
-    lab.release_memory()
-    found: list[InRuns] = []
-    start = InRuns.__init__
-
-    def remembered(self: InRuns, *given: Any) -> None:
-        start(self, *given)
-        found.append(self)
-
-    monkeypatch.setattr(InRuns, "__init__", remembered)
     times = {"oneDNN packed": 2.0, OWN: 1.0}
     monkeypatch.setattr(convolution_libraries, "measured", lambda *given: times)
     monkeypatch.setattr(convolutions, "SMALLEST", 1)
     monkeypatch.setattr(convolutions, "SMALLEST_KEPT", 1)
-    yield found
-    WEIGHTS.release()
+    return runs_made
 
 
 class Block(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -23,22 +23,14 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[InRuns]]:
+def made(
+    runs_made: list[InRuns], monkeypatch: pytest.MonkeyPatch
+) -> list[InRuns]:
     """The calls with runs that were made; our own library computes all products."""
-    torch._dynamo.reset()
-    found: list[InRuns] = []
-    start = InRuns.__init__
-
-    def remembered(self: InRuns, *given: Any) -> None:
-        start(self, *given)
-        found.append(self)
-
-    monkeypatch.setattr(InRuns, "__init__", remembered)
     libraries = "inductor_lab.compiler.accelerate.matmul_libraries.timed"
     times = {"ATen": 2.0, "oneDNN": 2.0, "inductor_lab packed": 1.0}
     monkeypatch.setattr(libraries, lambda product: times)
-    yield found
-    WEIGHTS.release()
+    return runs_made
 
 
 class Layer(torch.nn.Module):

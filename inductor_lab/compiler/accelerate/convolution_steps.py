@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -15,6 +14,7 @@ from inductor_lab.compiler.accelerate.native_steps import (
     NativeStep,
     Prepared,
     is_fixed,
+    raise_failure,
 )
 from inductor_lab.compiler.accelerate.packing import Window, laid_out, packed_for_convolution
 from inductor_lab.compiler.ir.program import BufferView, ExternCall, Layout
@@ -37,7 +37,7 @@ def native_convolution(call: ExternCall, schedule: Schedule) -> NativeStep | Non
     packed = Prepared(weight.buffer, scale, partial(_prepare, window, torch.Size(shape)))
     arguments = (x, packed, 0 if bias is None else bias, BufferView(out, made), *sizes, THREADS)
     function = own_convolutions.function()
-    return NativeStep(CONVOLUTION, lambda _: function, arguments, (out,), _failed)
+    return NativeStep(CONVOLUTION, lambda _: function, arguments, (out,), raise_failure)
 
 
 def _is_channels_last(layout: Layout) -> bool:
@@ -55,10 +55,6 @@ def _prepare(
     if packed is None:
         packed = own_convolutions.pack(laid_out(weight.detach(), scale), window, shape)
     return packed
-
-
-def _failed(function: Any, status: int) -> None:
-    """Nothing can fail: the function returns 0."""
 
 
 NATIVE[CONVOLUTION] = native_convolution

@@ -89,7 +89,7 @@ def _of_kernel(kernel: Kernel, schedule: Schedule) -> NativeStep | None:
         assert library is not None, "it has this kernel"
         return getattr(library.handle, kernel.name)
 
-    return NativeStep(kernel.name, function, views, makes, _raise)
+    return NativeStep(kernel.name, function, views, makes, raise_failure)
 
 
 def _of_product(call: ExternCall, schedule: Schedule) -> NativeStep | None:
@@ -107,7 +107,7 @@ def _of_product(call: ExternCall, schedule: Schedule) -> NativeStep | None:
     sizes = (rows, columns, depth, THREADS)
     arguments = (x, x.layout.stride[0], Packed(weight.buffer, rows, bool(transposed)), start,
                  BufferView(out, made), *sizes)  # fmt: skip
-    return NativeStep(LINEAR, lambda _: functions.product, arguments, (out,), _raise)
+    return NativeStep(LINEAR, lambda _: functions.product, arguments, (out,), raise_failure)
 
 
 def _of_written(call: ExternCall, schedule: Schedule) -> NativeStep | None:
@@ -136,5 +136,5 @@ def is_fixed(layout: Layout) -> bool:
     return all(isinstance(n, int) for n in (*layout.size, *layout.stride, layout.offset))
 
 
-def _raise(function: Any, status: int) -> None:
+def raise_failure(function: Any, status: int) -> None:
     function.errcheck(status, function, ())

@@ -83,7 +83,7 @@ class Run:
     def end(self) -> int:
         return self.first + len(self.steps)
 
-    @property
+    @cached_property
     def prepared(self) -> tuple[Prepared, ...]:
         """The weights that are packed before it begins."""
         given = (argument for step in self.steps for argument in step.arguments)
