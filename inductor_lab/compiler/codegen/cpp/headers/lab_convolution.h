@@ -78,8 +78,8 @@ static inline void lab_packed_convolution(const float* x, const float* packed, c
     const int64_t run = s.window_columns * s.channels, parts = (run + T::depth - 1) / T::depth;
     const int64_t panels = (s.kernels + width - 1) / width, deep = run * s.window_rows;
     const int64_t pixels = s.images * s.rows * s.columns;
-    int64_t block = most;  // pixels of the result whose images stay in the cache
-    while (block > 4 * rows && panels * ((pixels + block - 1) / block) < 4 * threads) block -= rows;
+    // pixels of the result whose images stay in the cache
+    const int64_t block = lab_block_rows(most, rows, panels, pixels, threads);
     const bool by_rows = pixels * s.channels >= s.kernels * deep;
     lab_blocks tasks(panels, (pixels + block - 1) / block, by_rows, threads);
     #pragma omp parallel

@@ -245,6 +245,15 @@ struct lab_blocks : lab_tasks {
     }
 };
 
+//@ lab_block_rows
+// The rows of a block: `most`, or as few tiles, at least four, as give each thread four tasks.
+static inline int64_t lab_block_rows(int64_t most, int64_t tile, int64_t panels, int64_t rows,
+                                     int64_t threads) {
+    int64_t block = most;
+    while (block > 4 * tile && panels * ((rows + block - 1) / block) < 4 * threads) block -= tile;
+    return block;
+}
+
 //@ lab_packed_product
 // out[M][N] = x[M][K] weight^T + bias; `bias` may be null.  `threads` share the work.
 template <class T>
@@ -255,8 +264,8 @@ static inline void lab_packed_product(const typename T::element* x, int64_t x_st
     enum { columns = T::lanes * T::vectors };
     const int64_t width = columns, tile = T::rows, step = T::step, depth = T::depth;
     const int64_t panels = (N + width - 1) / width, deep = (K + step - 1) / step * step;
-    int64_t block = 22 * tile;  // rows of x that stay in the cache
-    while (block > 4 * tile && panels * ((M + block - 1) / block) < 4 * threads) block -= tile;
+    const int64_t most = 22 * tile;  // rows of x that stay in the cache
+    const int64_t block = lab_block_rows(most, tile, panels, M, threads);
     lab_blocks tasks(panels, (M + block - 1) / block, M >= N, threads);
     #pragma omp parallel
     for (int64_t task, share = tasks.own(); (task = tasks.take(share)) >= 0;) {
