@@ -51,7 +51,9 @@ BEFORE, STOCK, KNOWN = "aot_eager", "stock", "known of torch"
 """`aot_eager` fails too; stock Inductor does, in the same words; one of TORCHS_OWN."""
 FAILS_TOO = "fails too"
 """What a failure says of `aot_eager` where that is no excuse."""
-EXCUSES = (SKIPPED, ROUNDED, BEFORE, STOCK, KNOWN)
+CRASHES = "eager mode crashes"
+"""It ends the process."""
+EXCUSES = (SKIPPED, ROUNDED, BEFORE, STOCK, KNOWN, CRASHES)
 """Why a program counts as passed although not all of its results agreed."""
 
 STAGES = ("loops", "schedule")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tests.fuzz.check import BEFORE, FAILS_TOO, KNOWN, ROUNDED, SKIPPED, STOCK
+from tests.fuzz.check import BEFORE, CRASHES, FAILS_TOO, KNOWN, ROUNDED, SKIPPED, STOCK
 
 if TYPE_CHECKING:
     from tests.fuzz.run import Batch
@@ -27,7 +27,8 @@ The columns:
 - *torch*: programs that stock TorchInductor refuses with the same message, or that `torch.compile`
   is known to refuse;
 - *jump*: programs whose results change by more than a rounding if a value changes by a rounding;
-- *not compared*: programs that eager mode refuses, or without a result that can be compared.
+- *not compared*: programs that eager mode refuses or that end its process, or without a result that
+  can be compared.
 
 """
 COLUMNS = ("programs", "agree", "failures", "aot_eager too", "torch", "jump", "not compared")
@@ -69,7 +70,7 @@ def counts_of(batches: Sequence[Batch]) -> Counter[str]:
         "aot_eager too": excused[BEFORE] + too,
         "torch": excused[STOCK] + excused[KNOWN],
         "jump": excused[ROUNDED],
-        "not compared": excused[SKIPPED],
+        "not compared": excused[SKIPPED] + excused[CRASHES],
     })  # fmt: skip
     counts["agree"] = 2 * counts["programs"] - counts.total()
     return counts

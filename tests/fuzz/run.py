@@ -9,12 +9,14 @@ fail in the same way, and printed; the last lines have one for each failure: see
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,11 +28,20 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
 from tests.fuzz import sanitizer
-from tests.fuzz.check import Wrong, check
+from tests.fuzz.check import CRASHES, Wrong, check, known
 from tests.fuzz.page import page
 from tests.fuzz.program import Program, programs
 from tests.fuzz.shrink import failure, kind_of, shrunk
-from tests.processes import STOPPED, Clock, Lost, gpu_server, in_parallel, messages, server
+from tests.processes import (
+    CRASH,
+    STOPPED,
+    Clock,
+    Lost,
+    gpu_server,
+    in_parallel,
+    messages,
+    server,
+)
 
 BUILD = Path(__file__).parents[2] / "build"
 WAYS: dict[str, dict[str, Any]] = {
@@ -136,19 +147,25 @@ def _checked(way: str, check_bounds: bool = False) -> Callable[[Program], str]:
     return lambda program: check(program, **{**WAYS[way], **more})
 
 
-def _work(send: Callable[[Any], None], batch: Batch, shrink: bool) -> None:
-    """What a process does: send each program before it is checked, each failure and excuse."""
+def _work(send: Callable[[Any], None], batch: Batch, shrink: bool, first: int = 0) -> None:
+    """What a process does: send each program before it is checked, each failure and excuse.
+
+    The programs before number `first` are left out.
+    """
     kinds: set[str] = set()
     run = _checked(batch.way, batch.check_bounds)
+    numbers = itertools.count()
 
-    def first(program: Program) -> None:
+    def excusing(program: Program) -> None:
         excuse = run(program)
         if excuse:
             send(Excused(excuse))
 
     def use(program: Program) -> None:
+        if next(numbers) < first:
+            return
         send(program)
-        why = failure(first, program)
+        why = failure(excusing, program)
         if why is None:
             return
         if shrink and kind_of(why) not in kinds:
@@ -159,24 +176,42 @@ def _work(send: Callable[[Any], None], batch: Batch, shrink: bool) -> None:
     draw(batch.count, batch.seed, use, batch.way)
 
 
+def _in_eager_mode(send: Callable[[Any], None], program: Program, gradients: bool) -> None:
+    """What a process does that finds out whether eager mode ends it."""
+    with suppress(Exception):
+        known(program.with_copies() if gradients else program, gradients)
+
+
 def run_batch(
     context: Any, batch: Batch, shrink: bool, limit: float, clock: Clock
 ) -> tuple[Batch, tuple[()]]:
-    """The batch with what came of it; `limit` is in seconds per program."""
-    drawn, failures, last = 0, [], ""
+    """The batch with what came of it; `limit` is in seconds per program.
+
+    Where a program ends the process in eager mode too, the batch goes on behind it.
+    """
+    drawn, failures, last = 0, [], None
     excused: Counter[str] = Counter()
-    for message in messages(context, _work, (batch, shrink), limit, clock):
-        match message:
-            case Program():
-                drawn, last = drawn + 1, str(message)
-            case Excused(excuse):
-                excused[excuse] += 1
-            case str():
-                failures.append(message)
-            case Lost(how, why) if how != STOPPED:
-                failures.append(f"{how}: {why}\n{last}")
-            case Lost():
-                drawn -= bool(drawn)
+    again = True
+    while again:
+        again = False
+        for message in messages(context, _work, (batch, shrink, drawn), limit, clock):
+            match message:
+                case Program():
+                    drawn, last = drawn + 1, message
+                case Excused(excuse):
+                    excused[excuse] += 1
+                case str():
+                    failures.append(message)
+                case Lost(how, why) if how == CRASH and last is not None:
+                    eager = (last, WAYS[batch.way].get("gradients", False))
+                    ends = messages(context, _in_eager_mode, eager, limit, clock)
+                    again = any(one.how == CRASH for one in ends)
+                    excused[CRASHES] += again
+                    failures += [] if again else [f"{how}: {why}\n{last}"]
+                case Lost(how, why) if how != STOPPED:
+                    failures.append(f"{how}: {why}\n{last or ''}")
+                case Lost():
+                    drawn -= bool(drawn)
     found = replace(batch, checked=drawn, failures=tuple(failures), excused=dict(excused),
                     torch=torch.__version__.partition("+")[0])  # fmt: skip
     return found, ()

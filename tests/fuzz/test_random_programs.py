@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 import torch
 
@@ -238,6 +241,40 @@ def test_excuses_are_counted_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None
     found, _ = run.run_batch(None, Batch(5, "default", 3), True, 1.0, run.Clock())
     assert (found.checked, found.excused, found.failures) == (3, {BEFORE: 2}, ())
     assert found.torch and found.torch in torch.__version__
+
+
+@pytest.mark.parametrize("eager_crashes", [True, False])
+def test_a_batch_goes_on_where_a_program_ends_eager_mode_too(
+    monkeypatch: pytest.MonkeyPatch, eager_crashes: bool
+) -> None:
+    """The third of five programs ends its process."""
+    drawn: list[Program] = []
+    run.draw(5, 5, drawn.append, "default")
+
+    def messages(context: object, work: object, arguments: Any, *_: object) -> Iterator[object]:
+        if work is run._work:
+            first = arguments[2]
+            yield from drawn[first:3] if first < 3 else drawn[first:]
+        elif not eager_crashes:
+            return
+        if work is not run._work or first < 3:
+            yield run.Lost(run.CRASH, "killed by SIGSEGV")
+
+    monkeypatch.setattr(run, "messages", messages)
+    found, _ = run.run_batch(None, Batch(5, "default", 5), True, 1.0, run.Clock())
+    if eager_crashes:
+        assert (found.checked, found.excused, found.failures) == (5, {run.CRASHES: 1}, ())
+    else:
+        assert found.checked == 3 and found.failures[0].startswith("crash: killed by SIGSEGV")
+
+
+def test_a_batch_that_goes_on_leaves_out_what_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Program] = []
+    run.draw(5, 5, drawn.append, "default")
+    sent: list[object] = []
+    monkeypatch.setattr(run, "_checked", lambda *_: lambda program: "")
+    run._work(sent.append, Batch(5, "default", 5), True, 3)
+    assert sent == drawn[3:]
 
 
 def test_the_page_of_random_programs_counts_each_kind() -> None:
