@@ -2,6 +2,7 @@
 
     python -m benchmarks.gpu --out reports/gpu                        everything
     python -m benchmarks.gpu --out reports/gpu --parts times softmax  some workloads alone
+    python -m benchmarks.gpu --parts times --ways eager stock "stock tuned" "by hand" ours
 
 checks   tests/gpu, the models of tests/models, operators of torch's database, random programs,
          side by side
@@ -47,7 +48,9 @@ SAMPLE_LIMIT = 40.0
 """Seconds for one sample of an operator; checks end so long before they would be stopped."""
 AT_ONCE = 2
 """First calls side by side: stock's compiler has processes of its own."""
-NAMES = ("eager", "stock", "stock graphs", "ours", "ours graphs", "copy")
+NAMES = ("eager", "stock", "stock graphs", "stock tuned", "by hand", "ours", "ours graphs",
+         "ours tuned", "copy")  # fmt: skip
+OTHERS = ("eager", "stock", "stock tuned", "by hand")
 
 
 @dataclass
@@ -60,6 +63,8 @@ class Run:
     jobs: int
     seconds: float
     caches: Path
+    kinds: Sequence[str] = ()
+    ways: Sequence[str] = ()
     found: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -90,12 +95,15 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--parts", nargs="+", default=PARTS, choices=PARTS)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 4)
     parser.add_argument("--seconds", type=float, default=1.2, help="of timing for each workload")
+    parser.add_argument("--kinds", nargs="+", default=[], choices=("kernel", "model"))
+    parser.add_argument("--ways", nargs="+", default=[], choices=NAMES[:-1],
+                        help="what is timed")  # fmt: skip
     arguments = parser.parse_args(given)
     arguments.out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * arguments.minutes
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         run = Run(arguments.out, end, arguments.words, arguments.jobs, arguments.seconds,
-                  Path(folder))  # fmt: skip
+                  Path(folder), arguments.kinds, arguments.ways)  # fmt: skip
         run.keep("machine", value=machine())
         total = run.left
         for part in PARTS:
@@ -171,7 +179,8 @@ def chosen(run: Run) -> Iterator[Any]:
     from benchmarks.gpu_workloads import WORKLOADS
 
     for workload in WORKLOADS.values():
-        if not run.words or any(word in workload.name for word in run.words):
+        named = not run.words or any(word in workload.name for word in run.words)
+        if named and (not run.kinds or workload.kind in run.kinds):
             yield workload
 
 
@@ -192,12 +201,13 @@ def first_calls(run: Run, limit: float) -> None:
 def times(run: Run, limit: float) -> None:
     """Models in separate processes; all kernels in one process, restarted after a crash."""
     end = time.monotonic() + limit
+    more = ["--seconds", str(run.seconds), *(["--ways", *run.ways] if run.ways else [])]
     for kind, same in groupby(chosen(run), key=lambda workload: workload.kind):
         names = [workload.name for workload in same]
         groups = [names] if kind == "kernel" else [[name] for name in names]
         for group in groups:
             while group and time.monotonic() < end - 5:
-                for name, row in rows(run, group, ["--seconds", str(run.seconds)], end):
+                for name, row in rows(run, group, more, end):
                     run.keep("times", name, value=row)
                     group = group[1:]
 
@@ -251,7 +261,7 @@ def ending(process: subprocess.Popen[str], limit: float) -> Iterator[None]:
 
 
 def as_text(found: Mapping[str, Any]) -> str:
-    console = Console(width=150, record=True, file=open(os.devnull, "w"))
+    console = Console(width=170, record=True, file=open(os.devnull, "w"))
     for name, check in found.get("checks", {}).items():
         console.print(f"{name}: status {check['status']}; {check['end'][-1:]}", markup=False)
     if found.get("first"):
@@ -282,28 +292,34 @@ def table_of_first_calls(first: Mapping[str, Any]) -> Table:
 
 
 def table_of_times(found: Mapping[str, Any]) -> Table:
-    """Milliseconds; "busy": the GPU's busy time; "of copy": the fraction of a copy's speed."""
+    """Milliseconds; "busy": the GPU's busy time; "of copy": the fraction of a copy's speed; "best
+    other": the fastest of eager mode, stock, stock with max-autotune, and a kernel by hand."""
     table = Table(title=f"{found.get('machine', {}).get('name')}, ms")
-    columns = ("workload", *NAMES, "stock/ours", "of copy", "busy stock", "busy ours", "launches")
+    timed = {way for row in found["times"].values() for way in row.get("ways", {})}
+    names = [name for name in NAMES if name in timed]
+    columns = ("workload", *names, "stock/ours", "best other/ours", "of copy", "busy stock",
+               "busy ours", "launches")  # fmt: skip
     for column in columns:
         table.add_column(column, justify="left" if column == "workload" else "right")
-    ratios: dict[str, list[float]] = {}
+    ratios: dict[str, list[tuple[float, float]]] = {}
     for name, row in found["times"].items():
         ways = row.get("ways", {})
         took = {way: entry["ms"] for way, entry in ways.items() if "ms" in entry}
-        cells = [f"{took[n]:.3f}" if n in took else "-" if n in ways else "" for n in NAMES]
-        ratio = took["stock"] / took["ours"] if {"stock", "ours"} <= took.keys() else None
-        if ratio:
-            ratios.setdefault(row["kind"], []).append(ratio)
+        cells = [f"{took[n]:.3f}" if n in took else "-" if n in ways else "" for n in names]
+        both = ["", ""]
+        if {"stock", "ours"} <= took.keys():
+            best = min(took[other] for other in OTHERS if other in took)
+            pair = took["stock"] / took["ours"], best / took["ours"]
+            ratios.setdefault(row["kind"], []).append(pair)
+            both = [f"{one:.2f}" for one in pair]
         of_copy = took["copy"] / took["ours"] if {"copy", "ours"} <= took.keys() else None
         entries = [ways.get(n, {}) for n in ("stock", "ours")]
         busy = [f"{e['busy']:.3f}" if "busy" in e else "" for e in entries]
         launches = "/".join(f"{e['launches']:.0f}" if "launches" in e else "?" for e in entries)
-        table.add_row(name, *cells, f"{ratio:.2f}" if ratio else "",
-                      f"{of_copy:.0%}" if of_copy else "", *busy, launches)  # fmt: skip
+        table.add_row(name, *cells, *both, f"{of_copy:.0%}" if of_copy else "", *busy, launches)
     for kind, several in ratios.items():
-        blank = [""] * len(NAMES)
-        table.add_row(f"geometric mean, {kind}", *blank, f"{geometric_mean(several):.2f}")
+        means = (f"{geometric_mean(column):.2f}" for column in zip(*several, strict=True))
+        table.add_row(f"geometric mean, {kind}", *[""] * len(names), *means)
     return table
 
 

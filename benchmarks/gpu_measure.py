@@ -22,13 +22,14 @@ from unittest import mock
 import torch
 
 import inductor_lab as lab
+from benchmarks.gpu_by_hand import BY_HAND
 from benchmarks.gpu_workloads import DEVICE, WORKLOADS, Built, GpuWorkload
 from inductor_lab.bench.jobs import values_in
 from inductor_lab.compiler.runtime.toolchain.background_compile import BackgroundValue
 
 EAGER, STOCK, OURS, COPY = "eager", "stock", "ours", "copy"
 GRAPHS = ("stock graphs", "ours graphs")
-TUNED = "ours tuned"
+TUNED, STOCK_TUNED, HAND = "ours tuned", "stock tuned", "by hand"
 WAYS: Mapping[str, Callable[[Any], Any]] = {
     EAGER: lambda f: f,
     STOCK: torch.compile,
@@ -36,9 +37,12 @@ WAYS: Mapping[str, Callable[[Any], Any]] = {
     OURS: lab.compile,
     "ours graphs": lambda f: lab.compile(f, mode="reduce-overhead"),
     TUNED: lambda f: lab.compile(f, mode="max-autotune-no-cudagraphs"),
+    STOCK_TUNED: lambda f: torch.compile(f, mode="max-autotune-no-cudagraphs"),
+    HAND: lambda f: f,
 }
-"""Name → how to compile a function, some with CUDA graphs.  Tuned blocks are optional: each kernel
-is compiled a dozen times."""
+"""Name → how to compile a function, some with CUDA graphs.  The last three are only measured if
+they are asked for: tuning compiles each kernel a dozen times, and few workloads have a kernel
+written by hand."""
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 4e-2}
 """Relative to the largest value of a result."""
 SLACK = 3.0
@@ -62,8 +66,9 @@ def main(given: Sequence[str] | None = None) -> None:
         if arguments.first:
             found = first_call(workload, arguments.first)
         else:
-            rare = (TUNED,) if workload.graphs else (TUNED, *GRAPHS)
+            rare = (TUNED, STOCK_TUNED, HAND, *(() if workload.graphs else GRAPHS))
             ways = arguments.ways or [way for way in WAYS if way not in rare]
+            ways = [way for way in ways if way != HAND or workload.name in BY_HAND]
             found = measured(workload, ways, arguments.seconds)
             torch.compiler.reset()
         print(json.dumps({"workload": workload.name, "kind": workload.kind, **found}), flush=True)
@@ -145,7 +150,8 @@ def measured(workload: GpuWorkload, names: Sequence[str], seconds: float) -> dic
         entry = ways[name] = {}
         start = time.perf_counter()
         try:
-            run = job(WAYS[name](fn), args, workload.gradient)
+            made = BY_HAND[workload.name]() if name == HAND else fn
+            run = job(WAYS[name](made), args, workload.gradient)
             results = run()
             wait()
             entry["second process"] = time.perf_counter() - start

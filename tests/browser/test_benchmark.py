@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from tests.browser.conftest import write_notebook
+from tests.browser.conftest import opened_notebook
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -24,19 +24,10 @@ BAR = '.lab-bench [role="progressbar"]'
 
 @pytest.fixture(scope="module")
 def notebook(browser, jupyterlab):
-    address, folder = jupyterlab
-    write_notebook(CELLS, folder / "bench.ipynb")
-    context = browser.new_context(viewport={"width": 1500, "height": 1300})
-    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
-    page = context.new_page()
-    page.set_default_timeout(180_000)
-    page.goto(f"{address}/lab/tree/bench.ipynb")
-    page.click(".jp-Cell >> nth=0")
-    page.wait_for_selector('.jp-NotebookPanel-toolbar [data-status="idle"]', state="attached")
-    page.keyboard.press("Shift+Enter")
-    page.wait_for_selector(".jp-Cell:nth-child(1) .jp-InputPrompt:has-text('[1]')")
+    page = opened_notebook(browser, jupyterlab, CELLS, "bench.ipynb")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=jupyterlab[0])
     yield page
-    context.close()
+    page.context.close()
 
 
 def test_a_bar_while_it_runs_and_the_result_afterwards(notebook):

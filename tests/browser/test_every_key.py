@@ -49,7 +49,7 @@ STATE = """root => {
     cells: cells.map((cell) => cell.querySelector(".cm-content")?.innerText),
     active: cells.findIndex((cell) => cell.classList.contains("jp-mod-active")),
     runs: cells.map((cell) => cell.querySelector(".jp-InputPrompt")?.innerText),
-    dialog: !!document.querySelector(".jp-Dialog"),
+    dialog: document.querySelector(".jp-Dialog")?.innerText ?? "",
   };
 }"""
 NOTEBOOK = ("cells", "active", "runs", "dialog")

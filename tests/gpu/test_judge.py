@@ -170,16 +170,15 @@ def test_a_timed_triton_candidate_has_a_time_and_an_interval(rows: dict[str, Row
 
 
 def test_a_timed_candidate_that_works_twice_takes_twice_as_long(rows: dict[str, Row]) -> None:
-    for once, twice in (("product, 1024", "product twice, 1024"),
-                        ("Triton softmax, 1024 x 1024",
-                         "Triton softmax twice, 1024 x 1024")):  # fmt: skip
-        assert 1.6 < rows[twice].judged / rows[once].judged < 2.5, f"{rows[once]}\n{rows[twice]}"
+    once, twice = rows["product, 1024"], rows["product twice, 1024"]
+    assert 1.6 < twice.judged / once.judged < 2.5, f"{once}\n{twice}"
 
 
 def test_the_timed_seconds_are_those_of_cuda_events(rows: dict[str, Row]) -> None:
-    """Of kernels that take longer than it takes to launch them."""
-    for name in ("product, 1024", "product twice, 1024"):
-        assert 1 / 1.5 < rows[name].judged / rows[name].plain < 1.5, str(rows[name])
+    """For short kernels, whose launch takes as long, those of the interval."""
+    for name, one in rows.items():
+        low, high = (one.judged,) * 2 if "product" in name else (one.low, one.high)
+        assert high > one.plain / 1.5 and low < 1.5 * one.plain, str(one)
 
 
 def test_timed_candidates_that_are_the_reference_are_as_fast(rows: dict[str, Row]) -> None:

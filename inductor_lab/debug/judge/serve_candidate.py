@@ -12,6 +12,7 @@ import gc
 import linecache
 import os
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,8 @@ class Shared:
         self.prepared = []
         for place in request["calls"]:
             storages = [memory.part(at, count) for at, count in place["storages"]]
-            targets = [memory.part(at, count) for at, count in place["results"]]
+            targets = [memory.part(*span).view(dtype).view(shape) for span, (shape, dtype)
+                       in zip(place["results"], request["results"], strict=True)]  # fmt: skip
             self.prepared.append((arguments_of(request, storages), targets))
 
     def timed_calls(self, function: Any, request: dict[str, Any]) -> list[Any]:
@@ -231,15 +233,14 @@ class Shared:
             returned = applied(*arguments)
             found = [one for one in pytree.tree_leaves(returned) if isinstance(one, torch.Tensor)]
             layouts.append([(result.dtype, tuple(result.shape)) for result in found])
-            waiting.append((found, targets))
+            waiting.append(zip(found, targets, strict=False))
             if memory.batches and number < len(self.prepared):
                 continue
             memory.wait()
-            for results, places in waiting:
-                for result, target in zip(results, places, strict=True):
-                    count = target.numel()
-                    if count and result.numel() * result.element_size() == count:
-                        target.view(result.dtype).view(result.shape).copy_(result.detach())
+            with torch.no_grad():
+                for result, target in chain.from_iterable(waiting):
+                    if (result.dtype, result.shape) == (target.dtype, target.shape):
+                        target.copy_(result)
             waiting.clear()
         memory.wait()
         return layouts

@@ -51,11 +51,11 @@ from inductor_lab.debug.untrusted.remote import Process, Raised, Stopped, copy_o
 OWN, REFERENCE = "candidate", "reference"
 COLD = " with cold caches"
 """Follows a name in the timings."""
-LONG_ENOUGH = 4e-3
-"""Seconds of one sample; shorter calls are timed several at once."""
 REFERENCE_LIMIT = 3600.0
 """Seconds for the reference, which is trusted to end."""
 FEWEST_ROUNDS, FEWEST_IF_SLOW, MOST_ROUNDS = 7, 3, 200
+SLOW = 5.0
+"""If so many times the seconds for timing are over, FEWEST_IF_SLOW rounds are enough."""
 LEAST_SHARE = 0.05
 """If the costs of messages vary more than the call takes, this share of the sample counts."""
 SETTLES, RESTS, BUSY = 0.02, 0.15, 0.05
@@ -90,11 +90,6 @@ class Sides:
 
     mine: Timed
     base: Timed
-
-
-def _calls(took: float, empty: float) -> int:
-    """How many calls a sample needs, if one takes that long."""
-    return int(LONG_ENOUGH / max(took - empty, LEAST_SHARE * took))
 
 
 def room_of(args: Arguments, results: Results, kind: type[TimingMemory], most: int) -> int:
@@ -190,7 +185,7 @@ class _Rounds:
     before: Plan | None = None
 
     def run(self, seconds: float) -> Speed:
-        """Rounds of one sample each; the first warms up and says how many calls a sample has."""
+        """Rounds of one sample each."""
         try:
             return self._measured(seconds)
         except NotQuiet:
@@ -198,23 +193,16 @@ class _Rounds:
                                "earlier call, or another program")  # fmt: skip
 
     def _measured(self, seconds: float) -> Speed:
-        first = self._round(1)
-        if first.wrong:
-            return Speed(wrong=first.wrong)
-        memory = self.sides.mine.memory
-        call_bytes = _call_bytes(self.args, self.results, memory.aligned)
-        most = max(1, min(memory.most_calls, memory.nbytes // (2 * call_bytes + 1)))
-        calls = max(1, min(most, *(_calls(each, first.nothing) for each in first.took.values())))
-        modes = {"": False, COLD: True} if memory.can_be_cold else {"": False}
-        if memory.batches:  # a process allocates memory for the results of all calls
-            first = self._round(calls)
-            if first.wrong:
-                return Speed(wrong=first.wrong)
+        calls, wrong = self._calls_of_a_sample()
+        if wrong:
+            return Speed(wrong=wrong)
+        modes = {"": False, COLD: True} if self.sides.mine.memory.can_be_cold else {"": False}
         rounds: dict[str, list[_Round]] = {mode: [] for mode in modes}
         end = time.perf_counter() + seconds
         for number in range(MOST_ROUNDS):
             late = time.perf_counter() - end
-            if late > 0 and number >= (FEWEST_ROUNDS if late < seconds else FEWEST_IF_SLOW):
+            fewest = FEWEST_ROUNDS if late < SLOW * seconds else FEWEST_IF_SLOW
+            if late > 0 and number >= fewest:
                 break
             for mode, cold in modes.items():
                 found = self._round(calls, number % 2 == 1, cold)
@@ -231,6 +219,23 @@ class _Rounds:
             for mode, found in rounds.items() for name in (OWN, REFERENCE)
         }  # fmt: skip
         return Speed(Timings(timed), overhead[""] / calls, self._busy())
+
+    def _calls_of_a_sample(self) -> tuple[int, str]:
+        """How many calls a sample has, or why the candidate is wrong.
+
+        Rounds with more and more calls warm up.  The first calls take longer than later ones, so
+        one round does not suffice to count.
+        """
+        memory, calls = self.sides.mine.memory, 1
+        room = memory.nbytes // (2 * _call_bytes(self.args, self.results, memory.aligned) + 1)
+        while True:
+            found = self._round(calls)
+            slower = max(max(each - found.nothing, LEAST_SHARE * each) / calls
+                         for each in found.took.values())  # fmt: skip
+            enough = min(memory.most_calls, room, int(memory.long_enough / slower))
+            if found.wrong or enough < 2 * calls:
+                return calls, found.wrong
+            calls = enough
 
     def _busy(self) -> str:
         """Why the process is rejected that works while it is not called; "" if it does not."""

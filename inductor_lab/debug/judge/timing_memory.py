@@ -72,6 +72,7 @@ class TimingMemory(Protocol):
     batches         whether results are copied after all calls of a sample, not after each
     aligned         addresses of tensors are multiples of this
     most_calls      so many calls are timed at once
+    long_enough     seconds of one sample; shorter calls are timed several at once
     can_be_cold     whether caches can be evicted
     """
 
@@ -79,6 +80,7 @@ class TimingMemory(Protocol):
     batches: bool
     aligned: int
     most_calls: int
+    long_enough: float
 
     @property
     def can_be_cold(self) -> bool: ...
@@ -109,7 +111,7 @@ class TimingMemory(Protocol):
 class HostMemory:
     """A file that both processes map."""
 
-    batches, aligned, most_calls = False, 64, 32
+    batches, aligned, most_calls, long_enough = False, 64, 32, 4e-3
     most_bytes = 256 << 20
 
     def __init__(self, file: int, nbytes: int) -> None:
@@ -168,7 +170,7 @@ class StagedMemory:
     A subclass has `part`, `wait`, `settle` and `evict`.
     """
 
-    batches, aligned, most_calls = True, 256, 128
+    batches, aligned, most_calls, long_enough = True, 256, 128, 20e-3
     nbytes: int
     _staged = _copy = torch.empty(0, dtype=torch.uint8)
 
