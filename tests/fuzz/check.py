@@ -293,6 +293,13 @@ class Noise(TorchFunctionMode):
         return torch.where(exact, result, result * (1 + self.rounding * signs))
 
 
+class Shift(Noise):
+    """All values move in the same direction, so that sums which cancel change most."""
+
+    def changed(self, result: torch.Tensor) -> torch.Tensor:
+        return result + self.rounding * result.abs()
+
+
 class Nothing(Noise):
     """What would be zero without roundings is zero."""
 
@@ -444,8 +451,29 @@ def check_stages(program: Program, graph: Any) -> None:
         if isinstance(wrong, DividedByZero) or str(wrong) in REFUSED:
             return
         raise
-    for stage, results_of_it in zip(STAGES, found, strict=True):
-        compare(stage, Call(program, running, running), results_of_it)
+    call = Call(program, running, running)
+    try:
+        for stage, results_of_it in zip(STAGES, found, strict=True):
+            compare(stage, call, results_of_it)
+    except Wrong:
+        if any(jumps_alone(part, given, call, Shift(one)) for one in (1e-7, -1e-7)):
+            return
+        raise
+
+
+def jumps_alone(part: Any, given: Sequence[Any], call: Call, noise: Noise) -> bool:
+    """Does the running code give other results if its inputs change by a rounding?  A graph can
+    return what the program does not, such as the mask that its backward needs."""
+    changed = copy.deepcopy(given)
+    for one in changed:
+        if isinstance(one, torch.Tensor) and one.is_floating_point():
+            with suppress(RuntimeError):  # several of its elements are one in memory
+                one.copy_(noise.changed(one))
+    try:
+        compare("running", call, part.executable.run(*changed))
+    except Wrong:
+        return True
+    return False
 
 
 class Dtypes(TorchFunctionMode):

@@ -243,6 +243,15 @@ def test_excuses_are_counted_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None
     assert found.torch and found.torch in torch.__version__
 
 
+def test_a_mask_that_only_the_backward_needs_may_jump() -> None:
+    """The sum is zero but for roundings; nothing that the program returns depends on its sign."""
+    lines = ("v0 = F.batch_norm(x0,None,None,training=True)", "torch._dynamo.graph_break()",
+             "v1 = v0.sum_to_size(1)", "v1[v1<0]=0")  # fmt: skip
+    for seed in range(6):
+        one = Program(lines, ("v1",), (Input("float32", (2, 70), seed, view="x.mT"),))
+        check(one, gradients=True)
+
+
 @pytest.mark.parametrize("eager_crashes", [True, False])
 def test_a_batch_goes_on_where_a_program_ends_eager_mode_too(
     monkeypatch: pytest.MonkeyPatch, eager_crashes: bool
