@@ -34,7 +34,10 @@ PARTS_MINUTES = 35.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """One command: its exit status, what pytest recorded, seconds of the clock and of the CPUs."""
+    """One command: its exit status, what pytest recorded, seconds of the clock and of the CPUs.
+
+    `repeated`: tests that have only passed when they ran once more.
+    """
 
     name: str
     status: int
@@ -42,6 +45,7 @@ class Outcome:
     cpu: float
     record: Record
     in_time: bool = True
+    repeated: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -113,7 +117,17 @@ def run_tests(
 
 def run_part(part: Part, take: str, jobs: int, limit: float | None = None) -> Outcome:
     dist = "loadfile" if part.by_file else "worksteal"
-    return run_tests(part.name, take, part.paths, jobs, limit, dist)
+    first = run_tests(part.name, take, part.paths, jobs, limit, dist)
+    if not (part.twice and first.in_time and first.record.failed):
+        return first
+    files = sorted({name.partition("::")[0] for name in first.record.failed})
+    left = None if limit is None else limit - first.seconds
+    again = run_tests(f"{part.name}, again", "all", files, 1, left, dist)
+    seconds, cpu = first.seconds + again.seconds, first.cpu + again.cpu
+    if not again.passed:
+        return replace(first, seconds=seconds, cpu=cpu)
+    return Outcome(first.name, 0, seconds, cpu, first.record.without_failures(),
+                   repeated=tuple(first.record.failed))  # fmt: skip
 
 
 def without_tests(outcome: Outcome, take: str) -> Outcome:
@@ -168,6 +182,8 @@ def report(outcomes: Sequence[Outcome], begin: float) -> int:
     for one in outcomes:
         for name in one.record.failed:
             print(f"FAILED {name}")
+        for name in one.repeated:
+            print(f"passed only when it ran once more: {name}")
     counts: Counter[str] = Counter()
     for one in outcomes:
         counts.update(one.record.counts)

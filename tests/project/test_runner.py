@@ -155,6 +155,34 @@ def test_a_part_without_further_tests_has_passed() -> None:
     assert run.without_tests(outcome(5), "all").failed, "a path that is not there"
 
 
+@pytest.mark.parametrize("second", [0, 1])
+def test_files_of_a_browser_run_once_more(
+    second: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statuses, ran = iter([1, second]), list[Sequence[str]]()
+
+    def run_tests(name: str, take: str, paths: Sequence[str], *_: object) -> run.Outcome:
+        ran.append(paths)
+        status = next(statuses)
+        return outcome(status, failed=status)
+
+    monkeypatch.setattr(run, "run_tests", run_tests)
+    found = run.run_part(named(["browser"])[0], "all", 2)
+    assert ran == [("tests/browser",), ["a"]] and found.passed == (second == 0)
+    assert run.report([found], 0.0) == second
+    said = capsys.readouterr().out
+    if second:
+        assert "FAILED a::b" in said and "1 failed, 3 passed in " in said
+    else:
+        assert "passed only when it ran once more: a::b" in said and "4 passed in " in said
+
+
+def test_other_parts_do_not_run_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "run_tests", lambda *_: outcome(1, failed=1))
+    assert [part.name for part in PARTS if part.twice] == ["browser"]
+    assert run.run_part(named(["gpu"])[0], "all", 2).failed
+
+
 class Simulated:
     """Runs that take their expected time on a clock of their own."""
 

@@ -22,7 +22,8 @@ class Part:
     `paths`: their files and folders.  `also`: files and folders that these tests read without an
     import.  `minutes`: how long the tests take that `make test` leaves out, on two cores.
     `by_file`: one process runs all tests of a file, in order, because each test continues where the
-    one before it ended, or because the file's fixture is expensive.
+    one before it ended, or because the file's fixture is expensive.  `twice`: files with a failed
+    test run once more, alone, because JupyterLab can lose a key or a connection on a busy machine.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Part:
     also: tuple[str, ...] = ()
     minutes: float = 1.0
     by_file: bool = False
+    twice: bool = False
 
     def holds(self, file: str) -> bool:
         return is_under(file, self.paths)
@@ -64,7 +66,8 @@ PARTS = (
     Part("mcp", folders("mcp"), also=("docs/mcp.md", "docs/glossary.md"), minutes=6),
     Part("notebooks", folders("notebooks"), also=("notebooks",), minutes=3),
     Part("views", folders("widgets"), also=("widgets",), minutes=2),
-    Part("browser", folders("browser"), also=("javascript", "widgets"), minutes=12, by_file=True),
+    Part("browser", folders("browser"), also=("javascript", "widgets"), minutes=12, by_file=True,
+         twice=True),
     Part(
         "package",
         folders("project", "wheel", "javascript"),
