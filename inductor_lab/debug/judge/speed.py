@@ -223,19 +223,19 @@ class _Rounds:
     def _calls_of_a_sample(self) -> tuple[int, str]:
         """How many calls a sample has, or why the candidate is wrong.
 
-        Rounds with more and more calls warm up.  The first calls take longer than later ones, so
-        one round does not suffice to count.
+        Rounds with more and more calls warm up, at least two.  The first calls take longer than
+        later ones, so one round does not suffice to count.
         """
-        memory, calls = self.sides.mine.memory, 1
+        memory, calls, is_warm = self.sides.mine.memory, 1, False
         room = memory.nbytes // (2 * _call_bytes(self.args, self.results, memory.aligned) + 1)
         while True:
             found = self._round(calls)
             slower = max(max(each - found.nothing, LEAST_SHARE * each) / calls
                          for each in found.took.values())  # fmt: skip
             enough = min(memory.most_calls, room, int(memory.long_enough / slower))
-            if found.wrong or enough < 2 * calls:
+            if found.wrong or (is_warm and enough < 2 * calls):
                 return calls, found.wrong
-            calls = enough
+            calls, is_warm = max(calls, enough), True
 
     def _busy(self) -> str:
         """Why the process is rejected that works while it is not called; "" if it does not."""
