@@ -17,7 +17,7 @@ import torch
 
 import inductor_lab as lab
 from inductor_lab.debug.blame.blame_result import Verdict
-from tests.fuzz.check import Wrong
+from tests.fuzz.eager import Wrong
 from tests.fuzz.program import Program, tensors_of
 from tests.fuzz.run import draw
 from tests.fuzz.shrink import said

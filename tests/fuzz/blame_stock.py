@@ -22,7 +22,9 @@ import torch
 import inductor_lab as lab
 from inductor_lab.debug.isolate import Tell, run_isolated
 from tests.fuzz.blame import given
-from tests.fuzz.check import found_with, is_comparable, jumps, known, results
+from tests.fuzz.check import found_with
+from tests.fuzz.eager import is_comparable, known, results
+from tests.fuzz.jumps import jumps
 from tests.fuzz.program import Program, tensors_of
 from tests.fuzz.run import draw
 from tests.fuzz.shrink import said

@@ -6,14 +6,12 @@ import copy
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from unittest import mock
 
 import torch
 import torch._dynamo.config as dynamo_config
-from torch.overrides import TorchFunctionMode
 
 import inductor_lab as lab
 from inductor_lab.compiler.base.errors import (
@@ -25,19 +23,13 @@ from inductor_lab.compiler.base.errors import (
 from inductor_lab.compiler.codegen.cpp import combo_function
 from inductor_lab.compiler.codegen.cpu import plan, thread_parts
 from tests.fresh import compile_always
+from tests.fuzz.eager import Call, Wrong, compare, is_comparable, known, outcome, results
+from tests.fuzz.jumps import Shift, jumps, jumps_alone
 from tests.fuzz.program import Program, tensors_of
 from tests.fuzz.shrink import said
-from tests.fuzz.values import GRID, REFUSALS, is_outside
+from tests.fuzz.values import REFUSALS
 
 compile_always()
-
-ROUNDING = {
-    torch.float64: 1e-9,
-    torch.float32: 2e-5,
-    torch.bfloat16: 4e-2,
-    torch.float16: 5e-3,
-}
-
 
 LENGTHS = {2: 4, 3: 5, 4: 7, 5: 6, 6: 9, 8: 10, 17: 18, 20: 37, 33: 21, 70: 31, 150: 90}
 """The other length of each dimension."""
@@ -58,20 +50,6 @@ EXCUSES = (SKIPPED, ROUNDED, BEFORE, STOCK, KNOWN, CRASHES)
 
 STAGES = ("loops", "schedule")
 """Those that have a `.run` of their own."""
-
-
-class Wrong(AssertionError):
-    """A stage computes something else than eager mode."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call of a program: what eager mode gives, and what float64 does; or that it raises."""
-
-    program: Program
-    expected: list[torch.Tensor]
-    ideal: list[torch.Tensor]
-    raises: str = ""
 
 
 def check(
@@ -236,18 +214,6 @@ def shared_among(threads: int) -> Iterator[None]:
         yield
 
 
-def known(program: Program, gradients: bool) -> Call:
-    """What eager mode gives, or that it raises for an index that is out of range."""
-    try:
-        with torch.device("cpu"):  # where that does not end the process
-            outcome(program, False)
-    except REFUSALS as refused:
-        if not is_outside(refused):
-            raise
-        return Call(program, [], [], raises=said(refused))
-    return Call(program, outcome(program, False, gradients), outcome(program, True, gradients))
-
-
 def others(program: Program, first: Call) -> list[Call]:
     """Calls with other sizes, then the first ones again; none if the program has fixed sizes."""
     resized = program.resized(LENGTHS)
@@ -271,86 +237,6 @@ def with_other_numbers(program: Program, gradients: bool, triton: bool = False) 
         with suppress(*REFUSALS):
             calls.append(Call(other, expected, outcome(other, True, gradients)))
     return calls
-
-
-class Noise(TorchFunctionMode):
-    """Changes what is not exact by about a rounding (of float32), as other orders of sums would."""
-
-    def __init__(self, rounding: float = 1e-7, room: float = ROUNDING[torch.float32]) -> None:
-        super().__init__()
-        self.rounding, self.room = rounding, room
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        fresh = isinstance(result, torch.Tensor) and not result._is_view()
-        if not fresh or not result.is_floating_point() or any(result is x for x in args):
-            return result
-        return self.changed(result)
-
-    def changed(self, result: torch.Tensor) -> torch.Tensor:
-        signs = torch.arange(1, result.numel() + 1).mul(17).sin().reshape(result.shape)
-        exact = result * GRID == (result * GRID).round()
-        return torch.where(exact, result, result * (1 + self.rounding * signs))
-
-
-class Shift(Noise):
-    """All values move in the same direction, so that sums which cancel change most."""
-
-    def changed(self, result: torch.Tensor) -> torch.Tensor:
-        return result + self.rounding * result.abs()
-
-
-class Nothing(Noise):
-    """What would be zero without roundings is zero."""
-
-    def changed(self, result: torch.Tensor) -> torch.Tensor:
-        return result - torch.where(result.abs() < 1e-6, result, 0).detach()
-
-
-class Something(Noise):
-    """What is zero because it is its own mean is not quite zero: a mean is rounded."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if "norm" in func.__name__:
-            return super().__torch_function__(func, types, args, kwargs)
-        return func(*args, **(kwargs or {}))
-
-    def changed(self, result: torch.Tensor) -> torch.Tensor:
-        return result + torch.where(result == 0, 1e-9, 0.0)
-
-
-def jumps(call: Call, gradients: bool) -> bool:
-    """Are results others if values change by a rounding?  So is the gradient of a maximum of what
-    is equal but for that, and the number of elements that are not zero."""
-    if call.raises:
-        return False
-    coarse = coarsest(call.program)
-    noises = [Noise(), Nothing(), Something()]
-    if coarse > ROUNDING[torch.float32]:
-        noises += Noise(coarse / 5, coarse), Noise(-coarse / 5, coarse)
-    return any(changes(call, gradients, noise) for noise in noises)
-
-
-def changes(call: Call, gradients: bool, noise: Noise) -> bool:
-    with noise:
-        found = outcome(call.program, True, gradients)
-    pairs = zip(found, call.ideal, strict=True)
-    return any(differ(a, b, noise.room) for a, b in pairs if isinstance(b, torch.Tensor))
-
-
-def differ(a: torch.Tensor, b: torch.Tensor, room: float) -> bool:
-    """By more than half of the room that `same` leaves to a result of that rounding?"""
-    if a.shape != b.shape or not (b.is_floating_point() and b.numel()):
-        return not torch.equal(a, b)
-    allowed = float(1 + b.nan_to_num().abs().max()) * room / 2
-    return not torch.allclose(a, b, 0, allowed, equal_nan=True)
-
-
-def is_comparable(call: Call, gradients: bool) -> bool:
-    if call.raises:  # on a GPU an index that is out of range ends the process
-        return torch.get_default_device().type == "cpu"
-    same = len(call.expected) == len(call.ideal)
-    return same and (not gradients or all(map(is_finite, call.ideal)))
 
 
 def check_calls(
@@ -404,38 +290,6 @@ def check_against(call: Call, gradients: bool, target: str, options: dict[str, A
             check_stages(program, graph)
 
 
-def outcome(program: Program, precise: bool, gradients: bool = False) -> list[torch.Tensor]:
-    """Results, and the inputs as the program left them, in eager mode (or all in float64)."""
-    given = program.make(precise)
-    if not precise:
-        return [*results(program.function(), given, gradients), *tensors_of(given)]
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)  # for what becomes of whole numbers
-    try:
-        return [*results(program.function(precise=True), given, gradients), *tensors_of(given)]
-    finally:
-        torch.set_default_dtype(before)
-
-
-def results(
-    function: Callable[..., Any], given: Sequence[torch.Tensor], gradients: bool
-) -> list[torch.Tensor]:
-    """What a function returns, and the gradients of that."""
-    if not gradients:
-        return list(function(*given))
-    tensors = [x for x in tensors_of(given) if isinstance(x, torch.Tensor)]
-    leaves = [x.requires_grad_() for x in tensors if x.is_floating_point()]
-    found = list(function(*given))
-    outputs = [x for x in found if x.requires_grad]
-    along = [torch.arange(x.numel()).sin().reshape(x.shape).to(x.dtype) for x in outputs]
-    derived = torch.autograd.grad(outputs, leaves, along, allow_unused=True) if outputs else ()
-    return [x.detach() for x in (*found, *derived) if x is not None]
-
-
-def is_finite(tensor: Any) -> bool:
-    return not isinstance(tensor, torch.Tensor) or bool(tensor.detach().isfinite().all())
-
-
 def check_stages(program: Program, graph: Any) -> None:
     """The loops and the schedule of a graph against its running code."""
     part = graph.forward
@@ -461,65 +315,3 @@ def check_stages(program: Program, graph: Any) -> None:
         raise
 
 
-def jumps_alone(part: Any, given: Sequence[Any], call: Call, noise: Noise) -> bool:
-    """Does the running code give other results if its inputs change by a rounding?  A graph can
-    return what the program does not, such as the mask that its backward needs."""
-    changed = copy.deepcopy(given)
-    for one in changed:
-        if isinstance(one, torch.Tensor) and one.is_floating_point():
-            with suppress(RuntimeError):  # several of its elements are one in memory
-                one.copy_(noise.changed(one))
-    try:
-        compare("running", call, part.executable.run(*changed))
-    except Wrong:
-        return True
-    return False
-
-
-class Dtypes(TorchFunctionMode):
-    """Collects the dtypes of all results: `atan2` of integers is float32 without saying so."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[torch.dtype] = set()
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        several = result if isinstance(result, tuple | list) else (result,)
-        self.found.update(x.dtype for x in several if isinstance(x, torch.Tensor))
-        return result
-
-
-def coarsest(program: Program) -> float:
-    """The rounding error of the least precise dtype in the program."""
-    given = program.make()
-    with Dtypes() as dtypes:
-        program.function()(*given)
-    tensors = (x for x in tensors_of(given) if isinstance(x, torch.Tensor))
-    found = dtypes.found.union(x.dtype for x in tensors)
-    return max((ROUNDING[dtype] for dtype in found & ROUNDING.keys()), default=0.0)
-
-
-def compare(stage: str, call: Call, found: Sequence[Any]) -> None:
-    """Equal shapes, dtypes and whole numbers; floats as near the ideal as eager's own, about."""
-    coarse = coarsest(call.program)
-    several = zip(found, call.expected, call.ideal, strict=True)
-    for number, (a, b, exact) in enumerate(several):
-        if not isinstance(b, torch.Tensor):
-            continue
-        if (a.shape, a.dtype) != (b.shape, b.dtype):
-            where = f"{stage}: result {number} is {a.dtype}{list(a.shape)}"
-            raise Wrong(f"{where} instead of {b.dtype}{list(b.shape)}\n{call.program}")
-        if b.numel() and not same(a, b, exact, coarse):
-            raise Wrong(f"{stage}: result {number}\n{a}\ninstead of\n{b}\n{call.program}")
-
-
-def same(a: torch.Tensor, b: torch.Tensor, exact: torch.Tensor, coarse: float) -> bool:
-    if not b.is_floating_point():
-        return torch.equal(a, b) or not torch.equal(b, exact)
-    ours, theirs, ideal = a.detach().double(), b.detach().double(), exact.detach().double()
-    if not is_finite(ideal):
-        return True
-    scale = 1 + ideal.abs().max()
-    room = max(ROUNDING[b.dtype], coarse) * scale + 8 * (theirs - ideal).abs().max()
-    return bool(((ours - ideal).abs() <= room).all())

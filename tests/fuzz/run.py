@@ -28,7 +28,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
 from tests.fuzz import sanitizer
-from tests.fuzz.check import CRASHES, Wrong, check, known
+from tests.fuzz.check import CRASHES, check
+from tests.fuzz.eager import Wrong, known
 from tests.fuzz.page import page
 from tests.fuzz.program import Program, programs
 from tests.fuzz.shrink import failure, kind_of, shrunk

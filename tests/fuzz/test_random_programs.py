@@ -17,15 +17,12 @@ from tests.fuzz.check import (
     ROUNDED,
     SKIPPED,
     STOCK,
-    Call,
-    Wrong,
     check,
     check_calls,
-    compare,
-    jumps,
-    known,
     with_other_numbers,
 )
+from tests.fuzz.eager import Call, Wrong, compare, known
+from tests.fuzz.jumps import jumps
 from tests.fuzz.numbers import Number
 from tests.fuzz.page import page
 from tests.fuzz.program import Input, Program

@@ -12,16 +12,9 @@ import torch
 
 from inductor_lab.mini import pipeline
 from inductor_lab.mini.pipeline import Part, compile_graph, inductor_lab_mini
-from tests.fuzz.check import (
-    TORCHS_OWN,
-    Wrong,
-    check_calls,
-    found_with,
-    is_comparable,
-    jumps,
-    known,
-    others,
-)
+from tests.fuzz.check import TORCHS_OWN, check_calls, found_with, others
+from tests.fuzz.eager import Wrong, is_comparable, known
+from tests.fuzz.jumps import jumps
 from tests.fuzz.program import Program
 from tests.fuzz.run import draw
 from tests.fuzz.shrink import failure, shrunk
