@@ -121,8 +121,7 @@ def run_part(part: Part, take: str, jobs: int, limit: float | None = None) -> Ou
     if not (part.twice and first.in_time and first.record.failed):
         return first
     files = sorted({name.partition("::")[0] for name in first.record.failed})
-    left = None if limit is None else limit - first.seconds
-    again = run_tests(f"{part.name}, again", "all", files, 1, left, dist)
+    again = run_tests(f"{part.name}, again", "all", files, 1, dist=dist)
     seconds, cpu = first.seconds + again.seconds, first.cpu + again.cpu
     if not again.passed:
         return replace(first, seconds=seconds, cpu=cpu)

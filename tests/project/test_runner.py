@@ -161,7 +161,9 @@ def test_files_of_a_browser_run_once_more(
 ) -> None:
     statuses, ran = iter([1, second]), list[Sequence[str]]()
 
-    def run_tests(name: str, take: str, paths: Sequence[str], *_: object) -> run.Outcome:
+    def run_tests(
+        name: str, take: str, paths: Sequence[str], *_: object, **options: object
+    ) -> run.Outcome:
         ran.append(paths)
         status = next(statuses)
         return outcome(status, failed=status)
