@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+import torch._dynamo.config as dynamo_config
 import torch.nn.functional as F
 
 import inductor_lab as lab
@@ -195,3 +196,20 @@ def test_unused_numbers_that_do_not_fit_raise() -> None:
 def test_a_bool_is_an_exponent(exponent: bool, dtype: torch.dtype) -> None:
     x = torch.tensor([0, 2, 3], dtype=dtype)
     assert_same(lab.compile(lambda x: x**exponent)(x), x**exponent)
+
+
+@pytest.mark.parametrize("number", [-2.25, 0.1, 1 / 3, -2.0, 1e-30, 2.0**53 + 2, -0.0])
+def test_a_float_that_the_program_fixes_is_checked(number: float) -> None:
+    """Torch makes the remainder a constant, and leaves a read of the number that has this value."""
+
+    def function(x: torch.Tensor, n: float) -> tuple[torch.Tensor, torch.Tensor]:
+        return x * (n % 1), x.lerp(x, n)
+
+    torch.compiler.reset()
+    compiled = torch.compile(function, backend="inductor_lab", dynamic=True)
+    with dynamo_config.patch(capture_scalar_outputs=True):
+        for each in (number, 1.5, number):
+            x = torch.arange(4.0, requires_grad=True)
+            got, expected = ((*one, *torch.autograd.grad(sum(each.sum() for each in one), x))
+                             for one in (compiled(x, each), function(x, each)))  # fmt: skip
+            torch.testing.assert_close(got, expected)

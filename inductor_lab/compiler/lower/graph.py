@@ -481,7 +481,9 @@ class _Walk:
             self.build.number(str(node.target), read, symbol)
             self.build.numbers[symbol] = tensor
         else:
-            symbol = self.build.number(str(node.target), read)
+            is_float = tensor.dtype.is_floating_point  # an integer symbol is never 0.5
+            symbol = sympy.Symbol(f"{node.name}_at", real=True) if is_float else None
+            symbol = self.build.number(str(node.target), read, symbol)
             said = f"{symbol} is not {expression}, but a check in the program requires it"
             self.build.check(sympy.Eq(symbol, expression), said)
         return expression if hasattr(value, "node") else value
