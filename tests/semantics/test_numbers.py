@@ -213,3 +213,14 @@ def test_a_float_that_the_program_fixes_is_checked(number: float) -> None:
             got, expected = ((*one, *torch.autograd.grad(sum(each.sum() for each in one), x))
                              for one in (compiled(x, each), function(x, each)))  # fmt: skip
             torch.testing.assert_close(got, expected)
+
+
+def test_a_bool_that_is_symbolic_is_a_mask() -> None:
+    def function(x: torch.Tensor, n: bool) -> torch.Tensor:
+        x[min(n, 3)] = 1
+        return x
+
+    torch.compiler.reset()
+    compiled = torch.compile(function, backend="inductor_lab", dynamic=True)
+    for number in (True, False, True):
+        assert_same(compiled(torch.zeros(3), number), function(torch.zeros(3), number))

@@ -129,7 +129,9 @@ def _pairs(
         base, index, value = args
         if isinstance(base, torch.Tensor):
             places = _tensors(index)
-            yield base if places else base[index], [*places, *_tensors(value)], not places
+            is_computed = bool(places) or any(map(_is_test, pytree.tree_leaves(index)))
+            written = base if is_computed else base[index]
+            yield written, [*places, *_tensors(value)], not is_computed
     elif "out" in kwargs:
         read = _tensors((args, {k: v for k, v in kwargs.items() if k != "out"}))
         for written in _tensors(kwargs["out"]):
@@ -140,6 +142,11 @@ def _pairs(
             yield written, [t for o in rest if place < len(o) for t in _tensors(o[place])], True
     elif args and isinstance(args[0], torch.Tensor):
         yield args[0], _tensors((args[1:], kwargs)), True
+
+
+def _is_test(index: Any) -> bool:
+    """`x[n > 0]` is a mask, also if it is a symbol."""
+    return isinstance(index, bool | torch.SymBool)
 
 
 def _tensors(given: Any) -> list[torch.Tensor]:
