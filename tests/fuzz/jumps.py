@@ -66,7 +66,7 @@ def jumps(call: Call, gradients: bool) -> bool:
     if call.raises:
         return False
     coarse = coarsest(call.program)
-    noises = [Noise(), Nothing(), Something()]
+    noises = [Noise(), Shift(), Shift(-1e-7), Nothing(), Something()]
     if coarse > ROUNDING[torch.float32]:
         noises += Noise(coarse / 5, coarse), Noise(-coarse / 5, coarse)
     return any(changes(call, gradients, noise) for noise in noises)

@@ -207,8 +207,10 @@ def run_batch(
                     eager = (last, WAYS[batch.way].get("gradients", False))
                     ends = messages(context, _in_eager_mode, eager, limit, clock)
                     again = any(one.how == CRASH for one in ends)
-                    excused[CRASHES] += again
-                    failures += [] if again else [f"{how}: {why}\n{last}"]
+                    if again:
+                        excused[CRASHES] += 1
+                    else:
+                        failures.append(f"{how}: {why}\n{last}")
                 case Lost(how, why) if how != STOPPED:
                     failures.append(f"{how}: {why}\n{last or ''}")
                 case Lost():
