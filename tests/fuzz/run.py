@@ -183,6 +183,15 @@ def _in_eager_mode(send: Callable[[Any], None], program: Program, gradients: boo
         known(program.with_copies() if gradients else program, gradients)
 
 
+def _ends_eager_mode(
+    context: Any, program: Program, way: str, limit: float, clock: Clock
+) -> bool:
+    """Does a process end that runs the program in eager mode alone?"""
+    arguments = program, WAYS[way].get("gradients", False)
+    said = messages(context, _in_eager_mode, arguments, limit, clock)
+    return any(one.how == CRASH for one in said)
+
+
 def run_batch(
     context: Any, batch: Batch, shrink: bool, limit: float, clock: Clock
 ) -> tuple[Batch, tuple[()]]:
@@ -204,9 +213,7 @@ def run_batch(
                 case str():
                     failures.append(message)
                 case Lost(how, why) if how == CRASH and last is not None:
-                    eager = (last, WAYS[batch.way].get("gradients", False))
-                    ends = messages(context, _in_eager_mode, eager, limit, clock)
-                    again = any(one.how == CRASH for one in ends)
+                    again = _ends_eager_mode(context, last, batch.way, limit, clock)
                     if again:
                         excused[CRASHES] += 1
                     else:
