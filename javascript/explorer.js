@@ -216,12 +216,15 @@ export class Explorer {
   }
 
   fillRail() {
+    const held = /** @type {HTMLElement | null} */ (this.nav.querySelector(":focus"));
     this.railButtons = new Map();
     const groups = this.doc.groups.filter((group) => group.panes.length).map((group) => [
       group.title ? html("h2", {}, say(group.title)) : null,
       ...group.panes.map((id) => this.railButton(id)),
     ]);
     refill(this.nav, groups.flat());
+    const again = held && (this.railButtons.get(held.dataset.pane ?? "") ?? this.nav.querySelector("button"));
+    again?.focus({ preventScroll: true });
   }
 
   /** @param {string} id */

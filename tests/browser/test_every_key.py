@@ -63,7 +63,8 @@ KEYS = {
 }  # fmt: skip
 """The keys of each entry of the list; `hover` and `Shift-click` are the mouse's."""
 FIELDS = ("INPUT", "SELECT", "TEXTAREA")
-PRESSED_ELSEWHERE = ("close", "save", "copy", "reset", "run", "edit", "what if", "bench")
+PRESSED_ELSEWHERE = ("close", "save", "copy", "reset", "run", "edit", "what if", "bench",
+                     "memory of one step")  # fmt: skip
 """Buttons that remove their place, write files or start work; others test them."""
 
 

@@ -244,11 +244,15 @@ def test_steps_have_buttons_and_remain_without_a_kernel(notebook, jupyterlab, br
 
 
 def test_an_explorer_of_stock_measures_the_memory_of_its_step(notebook):
+    """The answer comes seconds later, and leaves the focus where it is."""
     notebook.keyboard.press("Escape")
     notebook.click(".jp-Cell >> nth=5")
     notebook.keyboard.press("Shift+Enter")
     explorer = notebook.locator(".jp-Cell:nth-child(6) .lab-explorer")
     explorer.locator(".lab-whatif button", has_text="step memory").click()
+    source = explorer.locator('.lab-rail [data-pane="source"]')
+    source.focus()
     pane = explorer.locator('.lab-pane[data-pane="step_memory"]')
     pane.locator("svg.lab-chart .curve").nth(2).wait_for(state="attached")
     assert "stock" in pane.locator("tbody tr").nth(1).inner_text()
+    assert source.evaluate("button => button === document.activeElement")
