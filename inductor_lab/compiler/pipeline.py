@@ -26,12 +26,12 @@ from inductor_lab.compiler.capture.capture import AsCaptured
 from inductor_lab.compiler.capture.eager import eager_cost, snapshot_input
 from inductor_lab.compiler.capture.eager_cost import EagerCost
 from inductor_lab.compiler.capture.eager_fallback import (
-    captured,
+    loses,
     refused,
     warn_eager_fallback,
-    where_storage_begins,
     why_as_captured,
 )
+from inductor_lab.compiler.capture.eager_rules import captured, where_storage_begins
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.capture.fx_to_record import fx_graph
 from inductor_lab.compiler.capture.memory import may_overlap
@@ -59,6 +59,7 @@ from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
 from inductor_lab.compiler.torch_door import torch_aot, torch_api
+from inductor_lab.compiler.torch_door.lost_writes import lost_writes, skip_function
 
 T = TypeVar("T")
 
@@ -116,8 +117,12 @@ class GraphCompiler:
         """Compile a captured graph to a function with the signature of the graph.
 
         A graph without a correct functional form runs in eager mode, and so does a graph with a
-        write that raises in eager mode.
+        write that raises in eager mode.  A function whose writes TorchDynamo loses is skipped.
         """
+        if lost := lost_writes():
+            self.as_captured = loses(module, lost)
+            warn_eager_fallback(self.as_captured)
+            raise skip_function(str(self.as_captured))
         if refused_write(module) is not None:
             return with_lines(module)
         self.as_captured = why_as_captured(module, inputs)

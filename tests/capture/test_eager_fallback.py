@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 import inductor_lab as lab
 from inductor_lab.compiler.base.errors import RunsUncompiled
-from inductor_lab.compiler.capture import eager_fallback
+from inductor_lab.compiler.capture import eager_rules
 from inductor_lab.compiler.torch_door.torch_api import FakeTensorMode
 
 Tensor = torch.Tensor
@@ -40,8 +40,8 @@ def why(function: Callable[..., Any], *args: Any) -> list[str]:
     found: list[str] = []
 
     def backend(module: torch.fx.GraphModule, inputs: Any) -> Any:
-        graph = eager_fallback.Graph(module, inputs)
-        found.extend(name for name, ask in eager_fallback.RULES.items() if ask(graph))
+        graph = eager_rules.Graph(module, inputs)
+        found.extend(name for name, ask in eager_rules.RULES.items() if ask(graph))
         return module.forward
 
     with torch._dynamo.config.patch(TRACES_GRADIENTS):
@@ -243,6 +243,22 @@ def fills_parts_of_one_detached(x):
     return x * 2
 
 
+def writes_after_retain_grad(x):
+    y, z = x.sin(), x.cos()
+    z.retain_grad()
+    z[0] = 1
+    (y * z).sum().backward()
+    return z.grad
+
+
+def writes_the_only_result_after_retain_grad(x):
+    z = x.cos()
+    z.retain_grad()
+    z[0] = 1
+    (z * 2).sum().backward()
+    return z.grad
+
+
 COUNTER, WEIGHT = torch.zeros((), dtype=torch.int64), torch.nn.Parameter(torch.arange(4.0))
 def resizes(*sizes: int, **more: Any) -> Example:
     """A call of `interpolate` on numbers of this shape, with its gradient."""
@@ -286,6 +302,7 @@ REFUSED: dict[str, list[Example]] = {
     "operator_with_an_alias": [
         (calls_an_operator_that_returns_rows, (ROW,)), (calls_an_operator_in_a_checkpoint, (ROW,)),
     ],
+    "write_after_retain_grad": [(writes_after_retain_grad, (WEIGHT,))],
 }  # fmt: skip
 ACCEPTED: dict[str, list[Example]] = {
     "resize_without_its_scale": [
@@ -322,6 +339,7 @@ ACCEPTED: dict[str, list[Example]] = {
         (fills(lambda x: x.detach()[:1], lambda x: x.clone().detach()), (MATRIX,)),
     ],
     "operator_with_an_alias": [(calls_an_operator_that_copies, (ROW,))],
+    "write_after_retain_grad": [(writes_the_only_result_after_retain_grad, (WEIGHT,))],
     "other_elements_at_an_unknown_place": [(other_dtype, (ROW, COUNTER))],
     "tangents": [(adds, (ROW,))],
     "fake_inputs": [(adds, (ROW,))],
@@ -341,7 +359,7 @@ def test_a_rule_refuses(rule: str, example: Example) -> None:
 
 @listed(ACCEPTED)
 def test_a_rule_accepts(rule: str, example: Example) -> None:
-    assert rule in eager_fallback.RULES
+    assert rule in eager_rules.RULES
     assert rule not in why(example[0], *copied(example))
 
 
@@ -371,22 +389,22 @@ def test_a_refused_graph_is_correct_and_reports_its_line(rule: str, example: Exa
 
 def test_fake_inputs_are_refused() -> None:
     module = torch.fx.symbolic_trace(adds)
-    ask = eager_fallback.RULES["fake_inputs"]
+    ask = eager_rules.RULES["fake_inputs"]
     with FakeTensorMode():
         fake = torch.ones(3)
-    assert ask(eager_fallback.Graph(module, [fake])) is not None
-    assert ask(eager_fallback.Graph(module, [ROW])) is None
+    assert ask(eager_rules.Graph(module, [fake])) is not None
+    assert ask(eager_rules.Graph(module, [ROW])) is None
 
 
 def test_tangents_are_refused() -> None:
     """Since torch 2.14, TorchDynamo itself compiles nothing inside `dual_level`."""
     module = torch.fx.symbolic_trace(adds)
-    ask = eager_fallback.RULES["tangents"]
-    assert ask(eager_fallback.Graph(module, [ROW])) is None
+    ask = eager_rules.RULES["tangents"]
+    assert ask(eager_rules.Graph(module, [ROW])) is None
     with forward_ad.dual_level(), warnings.catch_warnings():
         warnings.simplefilter("ignore", RunsUncompiled)
         dual = forward_ad.make_dual(ROW, ROW)
-        assert ask(eager_fallback.Graph(module, [dual])) is not None
+        assert ask(eager_rules.Graph(module, [dual])) is not None
         assert set(why(adds, dual)) <= {"tangents"}
         torch.testing.assert_close(
             forward_ad.unpack_dual(lab.compile(adds)(dual)), forward_ad.unpack_dual(adds(dual))

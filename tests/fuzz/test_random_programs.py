@@ -188,6 +188,16 @@ def test_the_count_of_nonzeros_after_subtracting_a_mean_is_discontinuous() -> No
         assert jumps(known(Program((*lines, last), ("v3",), given), False), False) is expected
 
 
+def test_the_sign_of_a_minimum_of_zeros_is_discontinuous_and_nothing_else_is() -> None:
+    given = (Input("float64", (4, 6), 0, "x[1:]"),)
+    lines = ("v0 = torch.minimum(torch.copysign(x0,-x0),x0)", "v1 = v0.signbit()", "v2 = v0*2")
+    for result, expected in (("v1", True), ("v2", False)):
+        program = Program(lines, (result,), given)
+        assert jumps(known(program, False), False) is expected
+    program = Program(lines, ("v2",), given).with_copies()
+    assert not jumps(known(program, True), True)
+
+
 def test_a_division_by_zero_in_a_second_call_is_not_a_failure() -> None:
     """Its input is what the first call left; the interpreter of the loops notices, Triton not."""
     lines = ("v0 = x0%(x0+1)", "x0.neg_()")

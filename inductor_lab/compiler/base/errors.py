@@ -62,7 +62,7 @@ class NothingToChange(UserWarning):
 
 class RunsUncompiled(UserWarning):
     """A graph runs in eager mode: its kernels could not be compiled and errors are suppressed, or
-    it has no correct functional form (`capture/eager_fallback.py`)."""
+    it has no correct functional form (`capture/eager_rules.py`)."""
 
 
 class MissingLowering(LabError):

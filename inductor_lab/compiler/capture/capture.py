@@ -148,7 +148,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class AsCaptured:
-    """A captured graph that runs in eager mode: the rule of `capture/eager_fallback.py` and the
+    """A captured graph that runs in eager mode: the rule of `capture/eager_rules.py` and the
     reason.
 
     span     the user's line that causes it, if there is one

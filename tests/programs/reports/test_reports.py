@@ -1,7 +1,7 @@
 """What other compilers got wrong in public reports is right with ours; strangers' defects are held.
 
 Where `aot_eager` is known to be wrong, a test says so, so that a fix in torch is noticed: then the
-rule in `inductor_lab/compiler/capture/eager_fallback.py` may go.
+rule in `inductor_lab/compiler/capture/eager_rules.py` may go.
 """
 
 from __future__ import annotations

@@ -1,0 +1,96 @@
+"""Attributes that are written before and after an operator with a function of its own."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+import inductor_lab as lab
+from inductor_lab.compiler.base.errors import RunsUncompiled
+from inductor_lab.compiler.torch_door.lost_writes import lost_writes
+from inductor_lab.compiler.torch_door.torch_names import missing
+
+Tensor = torch.Tensor
+Between = Callable[[Tensor], Tensor]
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+class Counting(torch.nn.Module):
+    """Writes attributes before and after `between`, and returns what depends on them."""
+
+    def __init__(self, between: Between, before: bool = True) -> None:
+        super().__init__()
+        self.between, self.before = between, before
+        self.calls, self.last = 0, -1
+        self.seen: list[int] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.before:
+            self.calls += 1
+            self.seen.append(1)
+        y = self.between(x)
+        self.calls += 1
+        self.seen.append(2)
+        self.last = self.calls
+        return y + self.calls + self.last + len(self.seen)
+
+
+def hooked(x: Tensor) -> Tensor:
+    y = x.sin()
+    y.register_hook(lambda grad: grad * 2)
+    return y
+
+
+def chosen(x: Tensor) -> Tensor:
+    return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+
+
+def repeated(x: Tensor) -> Tensor:
+    loop = torch._higher_order_ops.while_loop
+    return loop(lambda x: x.sum() < 100, lambda x: (x + 1,), (x.detach(),))[0]
+
+
+def checkpointed(x: Tensor) -> Tensor:
+    return checkpoint(torch.sin, x, use_reentrant=False)
+
+
+LOST: list[Between] = [hooked, chosen, repeated]
+KEPT: list[Between] = [checkpointed, torch.vmap(torch.sin), torch.sin]
+
+
+def attributes(module: Counting) -> tuple[Any, ...]:
+    return module.calls, module.last, tuple(module.seen)
+
+
+@pytest.mark.parametrize("between", [*LOST, *KEPT], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("before", [True, False])
+def test_all_writes_are_kept(between: Between, before: bool) -> None:
+    ours, eager = Counting(between, before), Counting(between, before)
+    fast = lab.compile(ours)
+    x = torch.ones(3, requires_grad=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RunsUncompiled)
+        for _ in range(3):
+            torch.testing.assert_close(fast(x), eager(x))
+            assert attributes(ours) == attributes(eager)
+    said = [str(one.message) for one in caught if one.category is RunsUncompiled]
+    if between in LOST and before and not missing("lost writes"):
+        assert "would lose writes to 'calls', 'last'" in said[0]
+        assert "test_lost_writes.py" in said[0]
+    else:
+        assert not said
+
+
+def test_nothing_is_lost_outside_of_a_trace() -> None:
+    assert lost_writes() == []
