@@ -44,6 +44,7 @@ from inductor_lab.compiler.lower.graph import lower_graph
 from inductor_lab.compiler.lower.input_writes import extract_writes, may_write_inputs
 from inductor_lab.compiler.overrides import PHASES_GIVEN, changed_at_run_time, definitions
 from inductor_lab.compiler.records import CompiledGraph, CompiledPart, PassStep
+from inductor_lab.compiler.rewrite.captured.addcmul import restore_addcmul
 from inductor_lab.compiler.rewrite.captured.attention_masks import simplify_masks
 from inductor_lab.compiler.rewrite.captured.idle_dropout import remove_idle_dropout
 from inductor_lab.compiler.rewrite.captured.soft_shrinkage import widen_soft_shrinkage
@@ -123,6 +124,7 @@ class GraphCompiler:
             self.as_captured = loses(module, lost)
             warn_eager_fallback(self.as_captured)
             raise skip_function(str(self.as_captured))
+        restore_addcmul(module)
         if refused_write(module) is not None:
             return with_lines(module)
         self.as_captured = why_as_captured(module, inputs)

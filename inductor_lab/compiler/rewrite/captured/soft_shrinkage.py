@@ -10,11 +10,10 @@ Inductor: none; it has that defect.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import torch
 from torch.fx import GraphModule, Node
+
+from inductor_lab.compiler.rewrite.captured.calls import insert_call
 
 SHORT = (torch.bfloat16, torch.float16)
 
@@ -33,15 +32,7 @@ def _rewrite(node: Node, input: Node, lambd: float = 0.5) -> None:
     if fake.dtype not in SHORT:
         return
 
-    def call(function: Callable[..., torch.Tensor], *args: Any) -> Node:
-        made = node.graph.call_function(function, args)
-        fakes = torch.fx.map_arg(args, lambda n: n.meta["example_value"])
-        made.meta = {**node.meta, "example_value": function(*fakes)}
-        return made
-
-    with node.graph.inserting_before(node):
-        x = call(torch.Tensor.to, input, torch.float32)
-        shrunk = call(torch.nn.functional.softshrink, x, lambd)
-        result = call(torch.Tensor.to, shrunk, fake.dtype)
-    node.replace_all_uses_with(result)
+    x = insert_call(node, torch.Tensor.to, input, torch.float32)
+    shrunk = insert_call(node, torch.nn.functional.softshrink, x, lambd)
+    node.replace_all_uses_with(insert_call(node, torch.Tensor.to, shrunk, fake.dtype))
     node.graph.erase_node(node)
