@@ -153,8 +153,10 @@ def _may_refuse(program: Program) -> bool:
 def excuse_of(
     wrong: Exception, calls: Sequence[Call], found: Callable[[str], str | None]
 ) -> str:
-    """Is it wrong before our compiler, or does stock Inductor fail in the same words, or at sizes
-    that torch took for equal?  That nothing is raised in the first call is no excuse."""
+    """Does `aot_eager` raise too, or stock Inductor in the same words, or at sizes that torch took
+    for equal?  That nothing is raised in the first call is no excuse, nor are wrong results."""
+    if isinstance(wrong, Wrong):
+        return ""
     if found("aot_eager") is not None:
         return BEFORE
     ours, stock = said(wrong), None if calls[0].raises else found("inductor")

@@ -78,7 +78,7 @@ def results(
     found = list(function(*given))
     outputs = [x for x in found if x.requires_grad]
     along = [torch.arange(x.numel()).sin().reshape(x.shape).to(x.dtype) for x in outputs]
-    derived = torch.autograd.grad(outputs, leaves, along, allow_unused=True) if outputs else ()
+    derived = torch.autograd.grad(outputs, leaves, along, materialize_grads=True) if outputs else ()
     return [x.detach() for x in (*found, *derived) if x is not None]
 
 

@@ -72,7 +72,7 @@ INTS = (
 )
 FLOATS = (
     """{f} {f} {f} -{f} {f}*2 {f}+1 {n}/2 float({n}) round({f},1) round({f}/3,2) abs({f}) {f}%1
-    min({f},1.0) max({f},0.5) math.sqrt(abs({f})) {f}*{n} 1/(abs({f})+1)
+    min(float({f}),1.0) max(float({f}),0.5) math.sqrt(abs({f})) {f}*{n} 1/(abs({f})+1)
     {f}//0.5 {n}/3+{f} ({f}+4)**2 ({f}+4)**0.5 float(int({f})) round({f}*10,-1)
     """.split()
     + ["({f} if {f}>0 else 0.5)"]

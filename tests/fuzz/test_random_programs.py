@@ -220,6 +220,19 @@ def test_programs_that_torch_refuses_with_the_same_error_pass() -> None:
 HALF = Program(("v0 = x0.to(torch.int32)",), ("v0",), (Input("float32", (17,), 0),))
 
 
+def test_a_wrong_result_is_no_excuse_although_aot_eager_gives_it_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def wrong(*_: object, **__: object) -> None:
+        raise Wrong("result 0")
+
+    monkeypatch.setattr(checked, "check_against", wrong)
+    monkeypatch.setattr(checked, "found_with", lambda backend, **_: "Wrong: result 0")
+    sines = Program(("v0 = x0.sin()",), ("v0",), (Input("float32", (17,), 0),))
+    with pytest.raises(Wrong, match="result 0"):
+        check(sines)
+
+
 @pytest.mark.parametrize(("error", "excuse"), [(None, ""), ("TypeError: broken", BEFORE)])
 def test_programs_that_fail_before_our_compiler_are_counted(
     error: str | None, excuse: str, monkeypatch: pytest.MonkeyPatch
