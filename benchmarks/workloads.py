@@ -228,7 +228,7 @@ OPERATORS = (
     operator("max of rows (4096, 1024)", lambda x: x.amax(1),
              lambda: (_floats(4096, 1024),), streams=True),
     operator("variance of rows (4096, 1024)", lambda x: x.var(1), lambda: (_floats(4096, 1024),)),
-    operator("scatter_add (1 M into 1,000)", lambda x, i: torch.zeros(1000).scatter_add(0, i, x),
+    operator("scatter_add (1 M into 1,000)", lambda x, i: x.new_zeros(1000).scatter_add(0, i, x),
              lambda: (_floats(1_000_000), torch.arange(1_000_000) % 1000)),
     operator("attention written out (8, 512, 64)", attention,
              lambda: tuple(_floats(8, 512, 64) for _ in range(3))),

@@ -178,6 +178,50 @@ def a_gradient_is_retained() -> nn.Module:
     return Retains()
 
 
+@report(HOOKS, made((4,)), gradients=True)
+def gradients_are_retained_before_writes(x: Tensor) -> Any:
+    y, z = x.sin(), x.cos()
+    if x.requires_grad:
+        y.retain_grad()
+        z.retain_grad()
+    return y.mul_(2), z.mul_(2)
+
+
+class Counts(nn.Module):
+    """Counts its calls in an attribute, before and after `between`."""
+
+    def __init__(self, between: Any) -> None:
+        super().__init__()
+        self.between, self.calls = between, 0
+
+    def forward(self, x: Tensor) -> Any:
+        self.calls += 1
+        y = self.between(x)
+        self.calls += 1
+        return y + self.calls
+
+
+def _hooked(x: Tensor) -> Any:
+    y = x.sin()
+    if y.requires_grad:
+        y.register_hook(lambda g: g * 2)
+    return y
+
+
+def _chosen(x: Tensor) -> Any:
+    return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+
+
+@report(HOOKS, lambda: [(wave(4),)] * 3, build=True, gradients=True)
+def an_attribute_written_before_and_after_a_hook() -> nn.Module:
+    return Counts(_hooked)
+
+
+@report(HOOKS, lambda: [(wave(4),)] * 3, build=True)
+def an_attribute_written_before_and_after_cond() -> nn.Module:
+    return Counts(_chosen)
+
+
 def _accumulated(x: Tensor) -> Any:
     leaf = x.detach().clone().requires_grad_()
     (leaf.sin() * x).sum().backward()

@@ -370,3 +370,15 @@ def a_logarithm_then_one_in_place(x: Tensor) -> Any:
     y = torch.log(x)
     x.log_()
     return y
+
+
+@report(INTEGERS, lambda: (count(6, dtype=torch.int64), count(6, dtype=torch.int8) * 20))
+def squares_of_short_integers_added_in_place(x: Tensor, a: Tensor) -> Any:
+    x.addcmul_(a, a, value=2)
+    return x
+
+
+@report(FLOATS, lambda: (wave(6), wave(6, dtype=torch.float16) * 1e-4))
+def squares_of_halves_added_in_place(x: Tensor, a: Tensor) -> Any:
+    x.addcmul_(a, a, value=1e7)
+    return x
