@@ -193,12 +193,12 @@ def test_integer_powers_are_exact_products(exponent: float, dtype: torch.dtype) 
 
 def test_a_weighted_sum_of_columns_is_reduced_row_by_row() -> None:
     """Memory is contiguous along a row, so the columns are reduced together, row by row."""
-    x, weight = torch.randn(300, 700), torch.randn(300)
+    x, weight = torch.randn(300, 2700), torch.randn(300)
     function = Compiled()
     got = function(lambda x, weight: (x * weight[:, None]).sum(0))(x, weight)
     torch.testing.assert_close(got, (x.double() * weight.double()[:, None]).sum(0).float())
     lines = str(function.kernels[0]).splitlines()
-    (read,) = (k for k, line in enumerate(lines) if "in0[i0 + 700 * j0]" in line)
+    (read,) = (k for k, line in enumerate(lines) if "in0[i0 + 2700 * j0]" in line)
     assert "for (int64_t i0 = strip" in lines[read - 1] and "#pragma omp simd" in lines[read - 2]
 
 

@@ -23,7 +23,7 @@ import torch
 from inductor_lab.compiler.codegen.cpu.access import LINE
 from inductor_lab.compiler.codegen.cpu.facts import Facts
 from inductor_lab.compiler.codegen.cpu.loops import each_loop, is_point, live_between
-from inductor_lab.compiler.codegen.cpu.plan import Simd
+from inductor_lab.compiler.codegen.cpu.plan import STRIP, Simd
 from inductor_lab.compiler.codegen.cpu.stack import fits_on_stack
 from inductor_lab.compiler.codegen.cpu.strip_mine import strip_mined
 from inductor_lab.compiler.codegen.tree.loop_tree import (
@@ -44,6 +44,10 @@ from inductor_lab.compiler.ir.expr import Expr, Load, map_expr
 from inductor_lab.compiler.ir.index import Index
 from inductor_lab.compiler.ir.ops import POSITIONS
 
+WHOLE = 2048
+"""The longest row that is one strip.  A short gap between two pieces of memory costs more than the
+larger sums, which still fit in the first-level cache."""
+
 
 def columns(tree: Tree, facts: Facts) -> Tree:
     """Move the innermost loop over points inside the loops over rows."""
@@ -53,9 +57,15 @@ def columns(tree: Tree, facts: Facts) -> Tree:
     def change(loop: Loop) -> Tree | None:
         if any(map(is_point, loop.body)):
             return None
-        return _strips(loop, facts.plan.strip) if is_point(loop) else (loop,)
+        return _strips(loop, _width(loop, facts.plan.strip)) if is_point(loop) else (loop,)
 
     return each_loop(tree, change)
+
+
+def _width(loop: Loop, strip: int) -> int:
+    """The width of strips; rows that are not much longer than a strip are read as a whole."""
+    size = loop.axis.size
+    return size if strip == STRIP and isinstance(size, int) and size <= WHOLE else strip
 
 
 def _strips(loop: Loop, width: int) -> Tree:
