@@ -120,7 +120,7 @@ class GraphCompiler:
         A graph without a correct functional form runs in eager mode, and so does a graph with a
         write that raises in eager mode.  A function whose writes TorchDynamo loses is skipped.
         """
-        if lost := lost_writes():
+        if lost := lost_writes(module):
             self.as_captured = loses(module, lost)
             warn_eager_fallback(self.as_captured)
             raise skip_function(str(self.as_captured))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -92,5 +93,66 @@ def test_all_writes_are_kept(between: Between, before: bool) -> None:
         assert not said
 
 
+@dataclass
+class Count:
+    n: int = 0
+
+
+def counts(between: Between) -> Callable[[Tensor], Tensor]:
+    """A function that makes and drops the object that it writes."""
+
+    def function(x: Tensor) -> Tensor:
+        count = Count()
+        count.n += 1
+        y = between(x)
+        count.n += 1
+        y = y + count.n
+        count.n += 5
+        return y + count.n
+
+    return function
+
+
+def counting(x: Tensor) -> Tensor:
+    """An operator whose functions write an object of their own."""
+
+    def function(x: Tensor) -> Tensor:
+        count = Count()
+        count.n += 2
+        return x * count.n
+
+    return torch.cond(x.sum() > 0, function, lambda x: x.cos(), (x,))
+
+
+@pytest.mark.parametrize("between", LOST, ids=lambda f: f.__name__)
+def test_an_object_of_the_function_itself(between: Between) -> None:
+    x = torch.ones(3, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RunsUncompiled)
+        torch.testing.assert_close(lab.compile(counts(between))(x), counts(between)(x))
+
+
+def test_an_object_of_the_operator_itself() -> None:
+    x = torch.ones(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RunsUncompiled)
+        torch.testing.assert_close(lab.compile(counting)(x), counting(x))
+
+
+def test_another_trace_does_not_matter() -> None:
+    """The second version of a function, after one that was skipped, loses nothing."""
+    module = Counting(chosen)
+    fast = lab.compile(module)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RunsUncompiled)
+        fast(torch.ones(3))
+        module.before = False
+        fast(torch.ones(4))
+    assert len([one for one in caught if one.category is RunsUncompiled]) <= 1
+
+
 def test_nothing_is_lost_outside_of_a_trace() -> None:
-    assert lost_writes() == []
+    module = torch.fx.symbolic_trace(lambda x: x.sin())
+    assert lost_writes(module) == []
+    module.graph.call_function(torch.ops.higher_order.cond)
+    assert lost_writes(module) == []

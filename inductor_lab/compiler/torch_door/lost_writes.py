@@ -8,9 +8,13 @@ the table of pending writes, but an object that was written before still refers 
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
+from torch.fx import GraphModule
+
+from inductor_lab.compiler.torch_door.torch_api import HigherOrderOperator
 from inductor_lab.compiler.torch_door.torch_names import missing, optional
 
 _Translator = optional("torch._dynamo.symbolic_convert.InstructionTranslator")
@@ -18,15 +22,20 @@ _Pending = optional("torch._dynamo.variables.dicts.SideEffectsProxyDict")
 _SkipFrame = optional("torch._dynamo.exc.SkipFrame", Exception)
 
 
-def lost_writes() -> list[str]:
-    """The names of attributes whose last writes the function that is being traced would lose."""
-    if missing("lost writes"):
+def lost_writes(module: GraphModule) -> list[str]:
+    """The names of attributes of which the function that is being traced would lose a write; it
+    was captured as `module`."""
+    targets = (node.target for node in module.graph.nodes)
+    if missing("lost writes") or not any(isinstance(t, HigherOrderOperator) for t in targets):
         return []
     try:
-        table = _Translator.current_tx().output.side_effects
+        traced = _Translator.current_tx().output
     except AttributeError:  # TorchDynamo traces nothing now
         return []
-    return sorted({name for item, stale in _behind(table) for name in _changed(item, stale, table)})
+    table = traced.side_effects
+    return sorted(
+        {name for item, stale in _behind(traced) for name in _changed(item, stale, table)}
+    )
 
 
 def skip_function(why: str) -> Exception:
@@ -35,11 +44,19 @@ def skip_function(why: str) -> Exception:
     return error
 
 
-def _behind(table: Any) -> Iterator[tuple[Any, Any]]:
-    """The objects that refer to another table than this, with that table."""
-    for variable in table.id_to_variable.values():
-        pending = getattr(getattr(variable, "dict_vt", None), "items", None)
-        if isinstance(pending, _Pending) and pending.side_effects is not table:
+def _behind(traced: Any) -> Iterator[tuple[Any, Any]]:
+    """The objects that refer to another table than the last one of this trace, with that table.
+
+    Objects that the function made and dropped are in no table any more, so the garbage collector
+    is asked.  Those that an operator's own function made are its own.
+    """
+    last = traced.side_effects
+    known = {id(one) for one in last.keepalive}
+    for pending in gc.get_objects():
+        if type(pending) is not _Pending or pending.side_effects is last:
+            continue
+        is_of_trace = pending.side_effects.output_graph_weakref() is traced
+        if is_of_trace and id(getattr(pending.item, "value", None)) in known:
             yield pending.item, pending.side_effects
 
 
