@@ -1,6 +1,6 @@
 """`addcmul_`, `addcdiv_` and `add_` as eager mode computes them, in the captured graph.
 
-TorchDynamo (since torch 2.12) captures calls of these with a `value` (or, for `add_`, a tensor as
+TorchDynamo (since torch 2.13) captures calls of these with a `value` (or, for `add_`, a tensor as
 `alpha`) as a product, a sum and a copy:
 
     x.copy_(fma(a * b, 2, x))      →      x.addcmul_(a, b, value=2)
