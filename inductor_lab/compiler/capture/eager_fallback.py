@@ -62,13 +62,10 @@ def refused(error: Exception) -> AsCaptured | None:
 
 def loses(module: torch.fx.GraphModule, attributes: Sequence[str]) -> AsCaptured:
     """The reason that TorchDynamo would lose writes to these attributes of the user's objects."""
-    nodes = (node for node in module.graph.nodes if isinstance(node.target, HigherOrderOperator))
-    between = next(nodes, None)
-    what = between.target.name() if between is not None else "torch.cond"
+    between = next(n for n in module.graph.nodes if isinstance(n.target, HigherOrderOperator))
     names = ", ".join(map(repr, attributes))
-    text = f"TorchDynamo would lose writes to {names} before or after `{what}`"
-    trace = between.meta.get("stack_trace") if between is not None else ""
-    return AsCaptured("lost_writes", text, innermost(trace or ""))
+    text = f"TorchDynamo would lose writes to {names} before or after `{between.target.name()}`"
+    return AsCaptured("lost_writes", text, innermost(between.meta.get("stack_trace") or ""))
 
 
 def _is_users(frame: FrameType) -> bool:
