@@ -26,7 +26,6 @@ from inductor_lab.compiler.capture.capture import AsCaptured
 from inductor_lab.compiler.capture.eager import eager_cost, snapshot_input
 from inductor_lab.compiler.capture.eager_cost import EagerCost
 from inductor_lab.compiler.capture.eager_fallback import (
-    loses,
     refused,
     warn_eager_fallback,
     why_as_captured,
@@ -34,6 +33,7 @@ from inductor_lab.compiler.capture.eager_fallback import (
 from inductor_lab.compiler.capture.eager_rules import captured, where_storage_begins
 from inductor_lab.compiler.capture.fx_graph import FxGraph
 from inductor_lab.compiler.capture.fx_to_record import fx_graph
+from inductor_lab.compiler.capture.lost_writes import loses_writes
 from inductor_lab.compiler.capture.memory import may_overlap
 from inductor_lab.compiler.capture.refused_writes import refused_write, with_lines
 from inductor_lab.compiler.codegen.cpu.display_trees import kernel_trees
@@ -60,7 +60,7 @@ from inductor_lab.compiler.schedule.passes import schedule_program
 from inductor_lab.compiler.schedule.schedule import Schedule
 from inductor_lab.compiler.schedule.user_schedule import schedule_from_groups
 from inductor_lab.compiler.torch_door import torch_aot, torch_api
-from inductor_lab.compiler.torch_door.lost_writes import lost_writes, skip_function
+from inductor_lab.compiler.torch_door.pending_writes import skip_function
 
 T = TypeVar("T")
 
@@ -120,10 +120,10 @@ class GraphCompiler:
         A graph without a correct functional form runs in eager mode, and so does a graph with a
         write that raises in eager mode.  A function whose writes TorchDynamo loses is skipped.
         """
-        if lost := lost_writes(module):
-            self.as_captured = loses(module, lost)
-            warn_eager_fallback(self.as_captured)
-            raise skip_function(str(self.as_captured))
+        if lost := loses_writes(module):
+            self.as_captured = lost
+            warn_eager_fallback(lost)
+            raise skip_function(str(lost))
         restore_addcmul(module)
         if refused_write(module) is not None:
             return with_lines(module)

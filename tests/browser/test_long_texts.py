@@ -48,7 +48,7 @@ def test_only_the_first_lines_are_built(lines, open_page) -> None:
 def test_scrolling_builds_the_lines_that_are_seen(lines, open_page) -> None:
     report, count = lines
     page = open_page(report).page
-    page.locator(f"{CODE} .lab-block").last.evaluate("e => e.scrollIntoView()")
+    page.locator(f"{CODE} .lab-block").last.scroll_into_view_if_needed()  # waits until it is still
     last = page.locator(f"{CODE} .lab-block").last.locator(".lab-line").last
     last.wait_for()
     assert last.locator("code").inner_text().strip()

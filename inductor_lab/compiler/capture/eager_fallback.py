@@ -23,7 +23,6 @@ from inductor_lab.compiler.capture.capture import AsCaptured
 from inductor_lab.compiler.capture.eager_rules import RULES, Graph
 from inductor_lab.compiler.capture.span import innermost, outside_torch
 from inductor_lab.compiler.torch_door import torch_aot
-from inductor_lab.compiler.torch_door.torch_api import HigherOrderOperator
 from inductor_lab.compiler.torch_door.torch_names import optional
 
 _OfDynamo: Any = optional("torch._dynamo.exc.TorchDynamoException", Exception)
@@ -58,14 +57,6 @@ def refused(error: Exception) -> AsCaptured | None:
         return None
     said = (str(error).strip() or type(error).__name__).splitlines()[0]
     return AsCaptured("refused_by_torch", f"AOTAutograd rejects it: {said}", None)
-
-
-def loses(module: torch.fx.GraphModule, attributes: Sequence[str]) -> AsCaptured:
-    """The reason that TorchDynamo would lose writes to these attributes of the user's objects."""
-    between = next(n for n in module.graph.nodes if isinstance(n.target, HigherOrderOperator))
-    names = ", ".join(map(repr, attributes))
-    text = f"TorchDynamo would lose writes to {names} before or after `{between.target.name()}`"
-    return AsCaptured("lost_writes", text, innermost(between.meta.get("stack_trace") or ""))
 
 
 def _is_users(frame: FrameType) -> bool:
