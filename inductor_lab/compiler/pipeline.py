@@ -47,7 +47,7 @@ from inductor_lab.compiler.records import CompiledGraph, CompiledPart, PassStep
 from inductor_lab.compiler.rewrite.captured.addcmul import restore_addcmul
 from inductor_lab.compiler.rewrite.captured.attention_masks import simplify_masks
 from inductor_lab.compiler.rewrite.captured.idle_dropout import remove_idle_dropout
-from inductor_lab.compiler.rewrite.captured.soft_shrinkage import widen_soft_shrinkage
+from inductor_lab.compiler.rewrite.captured.own_functions import replace_functions
 from inductor_lab.compiler.rewrite.decompose.find_decomposed import decompositions_of
 from inductor_lab.compiler.rewrite.decompose.trace_reuse import Repeats
 from inductor_lab.compiler.rewrite.passes import rewrite
@@ -151,7 +151,7 @@ class GraphCompiler:
             self.eager = self._phase("eager", lambda: eager_cost(module, inputs))
             self.inputs = tuple(map(snapshot_input, inputs))
         remove_idle_dropout(module)
-        widen_soft_shrinkage(module)
+        replace_functions(module)
         if "masks" not in self.options.rewrites_off:
             simplify_masks(module)
         trained = (isinstance(x, torch.nn.Parameter) and x.requires_grad for x in inputs)

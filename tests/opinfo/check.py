@@ -39,6 +39,7 @@ class Settings:
     road: str = ""
     samples: int = 0
     device: str = "cpu"
+    reference: bool = False
 
     @property
     def options(self) -> Options:
@@ -82,6 +83,7 @@ def all_samples(name: str, settings: Settings) -> list[Sample]:
         in_place=settings.in_place,
         layout=database.LAYOUTS[settings.layout] if settings.layout else None,
         device=settings.device,
+        reference=settings.reference,
     )
     limit = settings.samples
     if limit and len(found) > limit:

@@ -82,8 +82,10 @@ def samples(
     in_place: bool = False,
     layout: Callable[[torch.Tensor], torch.Tensor] | None = None,
     device: str = "cpu",
+    reference: bool = False,
 ) -> list[Sample]:
-    """All sample inputs of an op, the same in every process."""
+    """All sample inputs of an op, or its reference inputs: more of them, with special values and
+    marks.  They are the same in every process."""
     op = entry.get_inplace() if in_place else entry.get_op()
     if op is None:
         return []
@@ -92,7 +94,8 @@ def samples(
     torch.manual_seed(SEED)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        given = list(entry.sample_inputs(device, dtype, requires_grad=gradients))
+        inputs = entry.reference_inputs if reference else entry.sample_inputs
+        given = list(inputs(device, dtype, requires_grad=gradients))
     return [_sample(op, one, in_place, layout) for one in given]
 
 

@@ -51,6 +51,7 @@ def main(given: Sequence[str] | None = None) -> int:
         road=arguments.road,
         samples=arguments.samples,
         device=arguments.device,
+        reference=arguments.reference,
     )
     results = arguments.results or BUILD / f"opinfo-{_label(settings)}.jsonl"
     if arguments.fresh:
@@ -145,6 +146,7 @@ def _label(settings: Settings) -> str:
         *(["gradients"] if settings.gradients else []),
         *(["in-place"] if settings.in_place else []),
         *(["dynamic"] if settings.dynamic else []),
+        *(["reference"] if settings.reference else []),
         *([f"{settings.samples}-samples"] if settings.samples else []),
         *filter(None, (settings.layout, settings.language, settings.road)),
         *(["gpu"] if settings.device == "cuda" else []),
@@ -167,6 +169,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--gradients", action="store_true")
     add("--in-place", action="store_true")
     add("--dynamic", action="store_true", help="symbolic sizes")
+    add("--reference", action="store_true", help="torch's reference inputs: more of them")
     add("--device", default="cpu", choices=["cpu", "cuda"])
     add("--layout", default="", choices=["", *database.LAYOUTS])
     add("--representative", action="store_true", help="a hundred ops of every family")
