@@ -20,7 +20,8 @@ and stochastic depth are 0.
 
 `python -m tests.models --library NAME --results tests/models/found.jsonl --page docs/models.md`
 runs the models whose results are not in this file yet, and makes this page. A model is *not
-reached* if a generic small configuration of it does not run in eager mode, or if it is random.
+reached* if a generic small configuration of it does not run in eager mode, if it is random, or if
+eager mode has no correct digit where the results differ.
 *torch differs* and *torch raises* mean that `torch.compile` has a fault with the backend `eager` or
 `aot_eager` too, without our compiler.
 

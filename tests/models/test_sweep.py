@@ -50,6 +50,22 @@ def test_a_wrong_result_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.evaluation == "differs" and found.why, str(found)
 
 
+def test_nothing_is_compared_where_eager_mode_has_no_correct_digit() -> None:
+    """The truth is zero."""
+    model, inputs = torch.nn.Identity(), {"input": torch.randn(2, 4)}
+
+    def run(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        (x,) = inputs.values()
+        return [x.sum().reshape(1) * (x.dtype is torch.float32)]
+
+    expected = run(model, inputs)
+    assert sweep.judge(model, inputs, run, None, expected, expected) is None
+    with pytest.raises(sweep.NotComparable, match="no correct digit"):
+        sweep.judge(model, inputs, run, None, [expected[0] * 9], expected)
+    found, why = tried(lambda: sweep.judge(model, inputs, run, None, [expected[0] * 9], expected))
+    assert (found, why) == ("not reached", why) and "no correct digit" in why
+
+
 def test_without_float64_weights_are_perturbed() -> None:
     model = torch.nn.Linear(4, 4)
     inputs = {"input": torch.randn(2, 4)}

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch.fx import GraphModule
 
-Tensor = torch.Tensor
+aten, Tensor = torch.ops.aten, torch.Tensor
 
 SHORT = (torch.bfloat16, torch.float16)
 
@@ -71,7 +71,8 @@ def multilabel_margin_loss(
         return F.multilabel_margin_loss(input, target, size_average, reduce, reduction)
     classes = input.shape[-1] if input.dim() else 1
     x, t = _wide(input).reshape(-1, classes), target.reshape(-1, classes)
-    torch._assert_async(((t >= -1) & (t < classes)).all(), "argument #2 'target' is out of range")
+    is_class = (t >= -1) & (t < classes)
+    aten._assert_async.msg(is_class.all(), "argument #2 'target' is out of range")
     given = (t != -1).cumprod(-1).bool().unsqueeze(-1)
     targets = t.unsqueeze(-1).where(given, 0)
     is_target = (given & (targets == torch.arange(classes, device=t.device))).any(-2, keepdim=True)

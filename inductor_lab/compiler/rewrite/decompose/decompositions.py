@@ -31,7 +31,7 @@ ADDED = (
     aten._native_batch_norm_legit_functional.default,
     aten._native_batch_norm_legit_no_training.default, aten._batch_norm_with_update.default,
     aten._batch_norm_with_update_functional.default, aten._batch_norm_no_update.default,
-    aten.batch_norm_backward.default, aten.native_dropout.default, aten.dist.default,
+    aten.batch_norm_backward.default, aten.dist.default,
     aten.ldexp.Tensor, aten.narrow_copy.default, aten.upsample_nearest1d.default,
     aten.upsample_nearest2d.default, aten.upsample_nearest3d.default,
     aten._upsample_nearest_exact1d.default, aten._upsample_nearest_exact2d.default,

@@ -53,7 +53,10 @@ def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) ->
     many = x1.shape[-2] > MATMUL_ROWS or x2.shape[-2] > MATMUL_ROWS
     if p == 2 and (compute_mode == 1 or (not compute_mode and many)):
         return _from_product(x1, x2)
-    return _norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if p == math.inf:  # eager mode ignores NaN
+        difference = difference.where(difference == difference, 0)
+    return _norm(difference, p)
 
 
 @defines(aten.linalg_cross.default)
@@ -83,7 +86,7 @@ def vector_norm(
 def _norm(x: Tensor, p: float) -> Tensor:
     """The p-norm along the last dimension."""
     if p == 0:
-        return (x != 0).to(x.dtype).sum(-1)
+        return x.abs().ceil().clamp_max(1).sum(-1)  # NaN stays
     if p == 1:
         return x.abs().sum(-1)
     if p == 2:
@@ -181,6 +184,14 @@ def resize_as(
         chosen = suggest_memory_format(template)
     resized: Tensor = torch.ops.aten.resize.default(x, template.shape, memory_format=chosen)
     return resized
+
+
+@defines(aten.native_dropout.default)
+def native_dropout(x: Tensor, p: float, train: bool | None) -> Any:
+    """torch's definition, except that dropping all makes infinities NaN on a CPU."""
+    if train and p == 1 and x.is_cpu and x.is_floating_point():
+        return x * 0.0, torch.zeros_like(x, dtype=torch.bool)
+    return known_decompositions()[aten.native_dropout.default](x, p, train)
 
 
 @defines(aten.huber_loss.default)
