@@ -16,7 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch.fx import GraphModule
 
-aten, Tensor = torch.ops.aten, torch.Tensor
+aten = torch.ops.aten
+Tensor = torch.Tensor
 
 SHORT = (torch.bfloat16, torch.float16)
 
