@@ -1,4 +1,4 @@
-// add, add_1, mul, mul_1, rsqrt, sub, var_mean
+// add_1, mul, mul_1, rsqrt, sub, var_mean
 extern "C" LAB_EXPORT int cpp_fused_add_mul_rsqrt_sub_var_mean_0(const float* in0, const float* in1, const float* in2, float* out0) {
     #pragma omp parallel for
     for (int64_t i0 = 0; i0 < 64; i0++) {
@@ -14,19 +14,18 @@ extern "C" LAB_EXPORT int cpp_fused_add_mul_rsqrt_sub_var_mean_0(const float* in
             acc1 = acc1 + lab_square<double>(t3);
         }
         double t4 = acc0 / 256.0;
-        float t5 = (float)(lab_maximum<double>(0.0, (acc1 - (acc0 * t4))) / 256.0);
-        float t6 = t5 + 1e-05f;
-        float t7 = lab_rsqrt<float>(t6);
-        float t8 = (float)(t1 + t4);
+        double t5 = lab_maximum<double>(0.0, (acc1 - (acc0 * t4))) / 256.0;
+        float t6 = (float)lab_rsqrt<double>((t5 + 1e-05));
+        float t7 = (float)(t1 + t4);
         #pragma omp simd
         for (int64_t j0 = 0; j0 < 256; j0++) {
-            float t9 = in0[256 * i0 + j0];
-            float t10 = t9 - t8;
-            float t11 = t10 * t7;
-            float t12 = in1[j0];
-            float t13 = t11 * t12;
-            float t14 = in2[j0];
-            out0[256 * i0 + j0] = t13 + t14;
+            float t8 = in0[256 * i0 + j0];
+            float t9 = t8 - t7;
+            float t10 = t9 * t6;
+            float t11 = in1[j0];
+            float t12 = t10 * t11;
+            float t13 = in2[j0];
+            out0[256 * i0 + j0] = t12 + t13;
         }
     }
     return 0;

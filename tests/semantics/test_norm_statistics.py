@@ -93,6 +93,18 @@ def test_moments_are_as_exact_as_in_eager_mode(name: str, dynamic: bool) -> None
             raise AssertionError(kind) from wrong
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("size", [1e19, 1e30, 8.5e37])
+@pytest.mark.parametrize("name", [name for name in NORMS if name not in OF_STATISTICS])
+def test_norms_of_numbers_whose_variance_exceeds_float32(
+    name: str, size: float, dynamic: bool
+) -> None:
+    """Eager mode gives NaN for most of them."""
+    x = numbers() * size
+    (found,), (truth,) = lab.compile(NORMS[name], dynamic=dynamic)(x), NORMS[name](x.double())
+    assert error(found, truth) <= 8 * ULP
+
+
 @pytest.mark.parametrize("name", ["layer", "batch", "columns", "image", "var_mean"])
 def test_moments_of_triton_are_exact_within_float32(name: str) -> None:
     """Sums are as wide as the data; no outlier costs digits."""

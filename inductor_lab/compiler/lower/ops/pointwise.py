@@ -69,7 +69,7 @@ register(
         getattr(aten, name).default: name
         for name in """
             exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh
-            acosh atanh erf erfc erfinv lgamma digamma sigmoid reciprocal sqrt rsqrt
+            acosh atanh erf erfc erfinv lgamma digamma sigmoid reciprocal sqrt
         """.split()
     },
 )

@@ -25,24 +25,33 @@ the data is read once, unless the GPU keeps the rows (`lower/passes/gpu_rows.py`
 If adjacent elements in memory belong to different results (channels last), a part is computed in
 one pass.  Its guess is the median of three values, so that a single outlier is never the guess.
 
+Where a norm takes the root of a float32 variance, it is taken of the sums in double: the variance
+of numbers beyond 1.8e19 exceeds float32, its root does not.
+
+    rsqrt(f32(v) + eps)   →   f32(rsqrt(v + eps))
+
 Chan, Golub and LeVeque: Algorithms for computing the sample variance (1983).
 Inductor: `lowering.py`, `var_mean_helper_`; `ir.py`, `WelfordReduction`.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
 
 import torch
+from torch.fx import Node
 
-from inductor_lab.compiler.ir.expr import Expr
+from inductor_lab.compiler.capture.operands import operand as fx_operand
+from inductor_lab.compiler.ir.expr import Const, Expr, Load, Op
 from inductor_lab.compiler.ir.gpu_sizes import LONGEST_HELD
 from inductor_lab.compiler.ir.index import ZERO, Index, add_sizes, exact_quotient, is_int, product
-from inductor_lab.compiler.ir.program import Layout
+from inductor_lab.compiler.ir.program import Layout, Pointwise
 from inductor_lab.compiler.lower.builder import Builder, TensorMeta
+from inductor_lab.compiler.lower.ops.pointwise import elementwise, named
 from inductor_lab.compiler.lower.ops.reduce import (
     Space,
     accumulator,
@@ -56,6 +65,7 @@ from inductor_lab.compiler.lower.passes.split_reductions import (
     PROGRAMS_OF_COLUMNS,
     in_triton,
 )
+from inductor_lab.compiler.lower.promote import TO_FLOAT
 from inductor_lab.compiler.lower.registry import lowers
 from inductor_lab.compiler.lower.tensor import TensorValue, axes_of, compose, identity
 
@@ -273,6 +283,43 @@ def _variance_of(
     value = build.op("truediv", total, degrees)
     is_root = build.node.target in (aten.std.correction, aten.std_mean.correction)
     return build.pointwise(build.op("sqrt", value) if is_root else value, meta)
+
+
+@lowers(aten.rsqrt.default)
+def rsqrt(build: Builder, x: TensorValue) -> TensorValue:
+    """1 / sqrt(x), where x may be a variance and a constant that were rounded."""
+    exact = _unrounded_variance(build, x)
+    if exact is None:
+        return elementwise(build, TO_FLOAT, named("rsqrt"), x)
+    return build.pointwise(build.op("rsqrt", exact))
+
+
+def _unrounded_variance(build: Builder, x: TensorValue) -> Expr | None:
+    """The float64 value of x, if x is a float32 variance and a constant."""
+    added = fx_operand(build.node)
+    if added.target is not aten.add.Tensor or not _is_variance(added.args[0]):
+        return None
+    match _body(build, build.load(x, identity(x.shape))):
+        case Op("add", (Load() as variance, Const(constant)), torch.float32):
+            match _body(build, variance):
+                case Op("convert", (exact,), torch.float32) if exact.dtype == torch.float64:
+                    return build.op("add", exact, build.const(constant, torch.float64))
+    return None
+
+
+def _is_variance(node: Any) -> bool:
+    if isinstance(node, Node) and node.target is operator.getitem and node.args[1] == 0:
+        node = node.args[0]
+    return isinstance(node, Node) and node.target in (aten.var.correction, aten.var_mean.correction)
+
+
+def _body(build: Builder, load: Expr) -> Expr | None:
+    """What is computed for an element that is loaded."""
+    if not isinstance(load, Load):
+        return None
+    nests = (step for step in reversed(build.steps) if isinstance(step, Pointwise))
+    nest = next((nest for nest in nests if nest.buffer == load.buffer), None)
+    return nest and nest.body.substitute(dict(zip(nest.axes, load.index, strict=True)))
 
 
 def _degrees_of_freedom(build: Builder, space: Space, correction: Any, dtype: torch.dtype) -> Expr:
