@@ -15,7 +15,7 @@ extern "C" LAB_EXPORT int cpp_fused_add_mul_rsqrt_sub_var_mean_0(const float* in
         }
         double t4 = acc0 / 256.0;
         double t5 = lab_maximum<double>(0.0, (acc1 - (acc0 * t4))) / 256.0;
-        float t6 = (float)lab_rsqrt<double>((t5 + 1e-05));
+        float t6 = 1.0f / ((float)lab_sqrt<double>((t5 + 1e-05)));
         float t7 = (float)(t1 + t4);
         #pragma omp simd
         for (int64_t j0 = 0; j0 < 256; j0++) {

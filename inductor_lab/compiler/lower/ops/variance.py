@@ -28,7 +28,7 @@ one pass.  Its guess is the median of three values, so that a single outlier is 
 Where a norm takes the root of a float32 variance, it is taken of the sums in double: the variance
 of numbers beyond 1.8e19 exceeds float32, its root does not.
 
-    rsqrt(f32(v) + eps)   →   f32(rsqrt(v + eps))
+    rsqrt(f32(v) + eps)   →   1 / f32(sqrt(v + eps))        a division in double takes longer
 
 Chan, Golub and LeVeque: Algorithms for computing the sample variance (1983).
 Inductor: `lowering.py`, `var_mean_helper_`; `ir.py`, `WelfordReduction`.
@@ -291,7 +291,8 @@ def rsqrt(build: Builder, x: TensorValue) -> TensorValue:
     exact = _unrounded_variance(build, x)
     if exact is None:
         return elementwise(build, TO_FLOAT, named("rsqrt"), x)
-    return build.pointwise(build.op("rsqrt", exact))
+    root = build.convert(build.op("sqrt", exact), build.result.dtype)
+    return build.pointwise(build.op("truediv", build.const(1, root.dtype), root))
 
 
 def _unrounded_variance(build: Builder, x: TensorValue) -> Expr | None:
@@ -319,7 +320,9 @@ def _body(build: Builder, load: Expr) -> Expr | None:
         return None
     nests = (step for step in reversed(build.steps) if isinstance(step, Pointwise))
     nest = next((nest for nest in nests if nest.buffer == load.buffer), None)
-    return nest and nest.body.substitute(dict(zip(nest.axes, load.index, strict=True)))
+    if nest is None:
+        return None
+    return nest.body.substitute(dict(zip(nest.axes, load.index, strict=True)))
 
 
 def _degrees_of_freedom(build: Builder, space: Space, correction: Any, dtype: torch.dtype) -> Expr:
