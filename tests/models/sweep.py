@@ -25,6 +25,8 @@ SMALLEST = 1e-5
 """The values of a tensor whose largest value is smaller cancel: this is its scale."""
 WORSE = 4.0
 """Ours may be so many times as far from float64 as eager mode is."""
+PERTURBED = 3
+"""So many times eager mode is tried with other weights before a result counts as different."""
 NO_DIGIT = 1.0
 """A tensor with this error has no correct digit."""
 
@@ -190,6 +192,9 @@ def judge(
         return
     exact, theirs, named = reference(model, inputs, run, expected)
     own = difference(found, exact)
+    if own > WORSE * theirs:  # by chance, where a rounding decides on which side of a jump x is
+        moved = (run(perturbed(model), inputs) for _ in range(PERTURBED))
+        theirs = max(theirs, *(difference(one, exact) for one in moved))
     if own > WORSE * theirs:
         if theirs > NO_DIGIT:
             raise NotComparable(f"no correct digit in eager mode: {theirs:.1e} from float64")
@@ -224,19 +229,24 @@ def reference(
 ) -> tuple[list[torch.Tensor], float, str]:
     """What results are compared with, the error of eager mode, and both as words.
 
-    If a model does not run in float64, the error of eager mode is its change when each weight
-    changes by a rounding.
+    If a model does not run in float64, the error of eager mode is its change when weights change.
     """
     wide = as_dtype(dict(inputs), torch.float64)
     try:
         exact = run(copy.deepcopy(model).double(), wide)
         return exact, difference(eager, exact), "float64, eager"
     except RuntimeError:
-        moved = copy.deepcopy(model)
-        with torch.no_grad():
-            for each in moved.parameters():
-                each.mul_(1 + torch.randint_like(each, -1, 2) * torch.finfo(each.dtype).eps)
-        return eager, difference(run(moved, inputs), eager), "eager, with perturbed weights"
+        change = difference(run(perturbed(model), inputs), eager)
+        return eager, change, "eager, with perturbed weights"
+
+
+def perturbed(model: torch.nn.Module) -> torch.nn.Module:
+    """The model with some weights changed by one rounding."""
+    moved = copy.deepcopy(model)
+    with torch.no_grad():
+        for each in moved.parameters():
+            each.mul_(1 + torch.randint_like(each, -1, 2) * torch.finfo(each.dtype).eps)
+    return moved
 
 
 def difference(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> float:

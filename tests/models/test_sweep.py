@@ -66,6 +66,20 @@ def test_nothing_is_compared_where_eager_mode_has_no_correct_digit() -> None:
     assert (found, why) == ("not reached", why) and "no correct digit" in why
 
 
+def test_a_result_on_the_other_side_of_a_jump_agrees() -> None:
+    """Eager mode is there too if weights change by a rounding."""
+    model, inputs = torch.nn.Linear(64, 64, bias=False), {"input": torch.zeros(2)}
+    torch.nn.init.ones_(model.weight)
+
+    def run(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        return [torch.tensor([float((model.weight > 1).any()), 9.0])]
+
+    expected = run(model, inputs)
+    sweep.judge(model, inputs, run, None, [torch.tensor([1.0, 9.0])], expected)
+    with pytest.raises(sweep.Differs):
+        sweep.judge(model, inputs, run, None, [torch.tensor([9.0, 9.0])], expected)
+
+
 def test_without_float64_weights_are_perturbed() -> None:
     model = torch.nn.Linear(4, 4)
     inputs = {"input": torch.randn(2, 4)}
