@@ -9,7 +9,13 @@ from typing import Any
 
 import torch
 
-from tests.models.sources import Example, as_dtype, parameters_of, without_chance
+from tests.models.sources import (
+    MOST_PARAMETERS,
+    Example,
+    as_dtype,
+    parameters_of,
+    without_chance,
+)
 
 SIDES = (64, 96)
 """Sides of images that are tried, before a model's default one."""
@@ -23,7 +29,7 @@ Images = Callable[[int, int], tuple[Any, ...]]
 def smallest(names: Iterable[str], make: Make) -> str:
     """The model of a family with the fewest parameters, which are counted without memory.
 
-    Raises the last error if none can be made.
+    Raises the last error if none can be made, and ValueError if it has too many.
     """
     counts: dict[str, int] = {}
     wrong: Exception = ValueError("a family without models")
@@ -35,7 +41,10 @@ def smallest(names: Iterable[str], make: Make) -> str:
             wrong = error
     if not counts:
         raise wrong
-    return min(counts, key=lambda name: counts[name])
+    found = min(counts, key=lambda name: counts[name])
+    if counts[found] > MOST_PARAMETERS:
+        raise ValueError(f"{found}, the smallest, has {counts[found]:,} parameters")
+    return found
 
 
 def image_model(

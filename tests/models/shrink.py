@@ -15,7 +15,7 @@ import transformers as hf
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
-from tests.models.sources import Example, as_dtype, parameters_of
+from tests.models.sources import MOST_PARAMETERS, Example, as_dtype, parameters_of
 
 SIZES = {
     32: "hidden_size d_model n_embd embed_dim dim emb_dim word_embed_proj_dim decoder_hidden_size "
@@ -37,7 +37,6 @@ SIZES = {
 SMALL = {name: size for size, names in SIZES.items() for name in names.split()}
 CHANCE = ("drop", "mask_time_prob", "mask_feature_prob", "jitter")
 """Parts of names of entries that make a model random; they become 0."""
-MOST_PARAMETERS = 120_000_000
 DEEPEST = 3
 """Configurations inside of configurations are shrunk so deep."""
 LISTS = {"depths": 1, "hidden_sizes": 16, "embed_dims": 16}

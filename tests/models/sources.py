@@ -59,5 +59,9 @@ def without_chance(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
+MOST_PARAMETERS = 120_000_000
+"""A larger model is not reached."""
+
+
 def parameters_of(model: torch.nn.Module) -> int:
     return sum(each.numel() for each in model.parameters())

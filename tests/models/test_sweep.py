@@ -16,8 +16,8 @@ from tests.models import sweep
 from tests.models.__main__ import main, read
 from tests.models.images import image_model, smallest
 from tests.models.page import page, table, versions
-from tests.models.shrink import MOST_PARAMETERS, shrink, small_model
-from tests.models.sources import Example, parameters_of, without_chance
+from tests.models.shrink import shrink, small_model
+from tests.models.sources import MOST_PARAMETERS, Example, parameters_of, without_chance
 from tests.models.sweep import Outcome, check_model, compare, difference, outcomes, results, tried
 
 
@@ -191,6 +191,8 @@ def test_the_smallest_of_a_family_is_chosen() -> None:
     assert smallest(widths, lambda name: torch.nn.Linear(4, widths[name])) == "narrow"
     with pytest.raises(RuntimeError, match="-1"):
         smallest(["broken"], lambda name: torch.nn.Linear(4, widths[name]))
+    with pytest.raises(ValueError, match="large, the smallest, has"):
+        smallest(["large"], lambda name: torch.nn.Linear(MOST_PARAMETERS, 4))
 
 
 def test_rates_are_zero() -> None:
