@@ -124,14 +124,6 @@ def counting(x: Tensor) -> Tensor:
     return torch.cond(x.sum() > 0, function, lambda x: x.cos(), (x,))
 
 
-@pytest.mark.parametrize("between", LOST, ids=lambda f: f.__name__)
-def test_an_object_of_the_function_itself(between: Between) -> None:
-    x = torch.ones(3, requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RunsUncompiled)
-        torch.testing.assert_close(lab.compile(counts(between))(x), counts(between)(x))
-
-
 def turns(between: Between) -> Callable[[Tensor], Tensor]:
     """The write stands above the operator, but is done after it in the second turn."""
 
@@ -145,28 +137,12 @@ def turns(between: Between) -> Callable[[Tensor], Tensor]:
     return function
 
 
-@pytest.mark.parametrize("between", LOST, ids=lambda f: f.__name__)
-def test_an_object_that_is_written_in_a_loop(between: Between) -> None:
-    x = torch.ones(3, requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RunsUncompiled)
-        torch.testing.assert_close(lab.compile(turns(between))(x), turns(between)(x))
-
-
 def one_line(between: Between) -> Callable[[Tensor], Tensor]:
     def function(x: Tensor) -> Tensor:
         count = Count(); count.n += 1; y = between(x); count.n += 1  # noqa: E702
         return y + count.n  # fmt: skip
 
     return function
-
-
-@pytest.mark.parametrize("between", LOST, ids=lambda f: f.__name__)
-def test_writes_in_the_line_of_the_operator(between: Between) -> None:
-    x = torch.ones(3, requires_grad=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RunsUncompiled)
-        torch.testing.assert_close(lab.compile(one_line(between))(x), one_line(between)(x))
 
 
 class Plain:
@@ -187,11 +163,14 @@ def first_write(between: Between) -> Callable[[Tensor], Tensor]:
 
 
 @pytest.mark.parametrize("between", LOST, ids=lambda f: f.__name__)
-def test_an_object_that_is_first_written_after_the_operator(between: Between) -> None:
+@pytest.mark.parametrize("made", [counts, turns, one_line, first_write], ids=lambda f: f.__name__)
+def test_an_object_of_the_function_itself(
+    made: Callable[[Between], Callable[[Tensor], Tensor]], between: Between
+) -> None:
     x = torch.ones(3, requires_grad=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RunsUncompiled)
-        torch.testing.assert_close(lab.compile(first_write(between))(x), first_write(between)(x))
+        torch.testing.assert_close(lab.compile(made(between))(x), made(between)(x))
 
 
 def scaled(x: Tensor, count: Count, between: Between) -> Tensor:

@@ -35,10 +35,8 @@ LOSSES: dict[str, Loss] = {
     "multi margin, a batch of one": lambda x, t: F.multi_margin_loss(x[:1], t[0, :1]),
     "cross entropy": lambda x, t: F.cross_entropy(x, t[:, 0], ignore_index=-1),
     "weighted cross entropy": lambda x, t: F.cross_entropy(
-        x, t[:, 1], weight=WEIGHT, ignore_index=3, label_smoothing=0.1, reduction="sum"
-    )
-    if bool((t[:, 1] >= 0).all())
-    else F.cross_entropy(x, t[:, 1].abs(), weight=WEIGHT, ignore_index=3, label_smoothing=0.1),
+        x, t[:, 1].abs(), weight=WEIGHT, ignore_index=3, label_smoothing=0.1
+    ),
     "no class counts": lambda x, t: F.cross_entropy(x, t[:, 0] * 0 - 1, ignore_index=-1),
     "images": lambda x, t: F.nll_loss(
         x.log_softmax(1).unsqueeze(-1).expand(-1, -1, CLASSES), t, WEIGHT, ignore_index=-1

@@ -30,26 +30,27 @@ def loses_writes(module: GraphModule) -> AsCaptured | None:
     operators = [n for n in module.graph.nodes if isinstance(n.target, HigherOrderOperator)]
     if missing("lost writes") or not operators:
         return None
-    calls = [str(node.meta.get("stack_trace") or "") for node in operators]
+    traces = [str(node.meta.get("stack_trace") or "") for node in operators]
+    calls = [spans_in(trace) for trace in traces]
     lost = [writes for writes in writes_to_other_tables() if _are_lost(writes, calls)]
     if not lost:
         return None
     names = ", ".join(sorted({repr(name) for writes in lost for name in writes.attributes}))
     between = operators[0].target.name()
     text = f"TorchDynamo would lose writes to {names} before or after `{between}`"
-    return AsCaptured("lost_writes", text, innermost(calls[0]))
+    return AsCaptured("lost_writes", text, innermost(traces[0]))
 
 
-def _are_lost(writes: Writes, calls: Sequence[str]) -> bool:
+def _are_lost(writes: Writes, calls: Sequence[Sequence[Span]]) -> bool:
     if writes.are_lost is not None or not writes.stacks:
         return True
     sides = [{_side(stack, call, writes.stacks) for stack in writes.stacks} for call in calls]
     return sides[-1] != {BEFORE} or any(side not in ({BEFORE}, {AFTER}) for side in sides)
 
 
-def _side(write: Stack, call: str, stacks: Sequence[Stack]) -> str:
+def _side(write: Stack, call: Sequence[Span], stacks: Sequence[Stack]) -> str:
     """Was this write traced before or after a call?  Decided in the first frame that differs."""
-    for depth, (frame, span) in enumerate(zip(write, spans_in(call), strict=False)):
+    for depth, (frame, span) in enumerate(zip(write, call, strict=False)):
         side = _side_in_frame(frame, span)
         if side:
             return UNKNOWN if _is_repeated(frame, depth, stacks) else side
@@ -73,9 +74,8 @@ def _side_in_frame(frame: FrameSummary, span: Span) -> str:
 
 
 def _column(frame: FrameSummary) -> int:
-    """From 1; 0 if it is not known (Python 3.10)."""
-    column = getattr(frame, "colno", None)
-    return 0 if column is None else column + 1
+    """From 1; 0 if it is not known."""
+    return 0 if frame.colno is None else frame.colno + 1
 
 
 def _is_repeated(frame: FrameSummary, depth: int, stacks: Sequence[Stack]) -> bool:
